@@ -23,20 +23,26 @@ run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags
 build: ## build bin/leaf and bin/leaf-bench
 	GOWORK=$(CURDIR)/deploy/release/release.work go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 
+# e2e runs the programs with the race detector.
+PROGRAMS = go test -vet=off $(SHORT) -p 1 -parallel 6 ./cmd/...
+PACKAGES = go test $(RACE) -vet=off $(SHORT) -p 3 -parallel 6 $$(go list ./... | grep -v /cmd/) && \
+	go test -count=1 -run 'Imports|Structure' .
+E2E = cd e2e && go vet ./... && go test $(RACE) -vet=off $(SHORT) -count=1 -p 1 -parallel 6 -timeout 30m ./...
+# docs/ and deploy/ are outside of the modules site and deploy, so a cached result would say nothing.
+OTHERS = (cd bench && go vet ./... && go test -run . ./...) && (cd examples && go vet ./... && go test ./...) && \
+	(cd deploy && go vet ./... && go test $(if $(SHORT),-skip '^Test(Image|Cluster)') -count=1 ./...) && (cd site && go vet ./... && go test -count=1 ./...)
+
 test: SHORT = -short
-test: test-all ## run the tests with the race detector, but for the long ones
+test: deps ## run the tests with the race detector, but for the long ones
+	go vet ./...
+	{ $(PROGRAMS) && ($(E2E)); } & programs=$$!; { $(PACKAGES) && $(OTHERS); }; others=$$?; \
+	wait $$programs && exit $$others
 
 test-all: deps ## run all tests with the race detector, short figures
 	go vet ./...
-	go test -vet=off $(SHORT) -p 1 -parallel 6 ./cmd/... & cmd=$$!; \
-	go test $(RACE) -vet=off $(SHORT) -p 3 -parallel 6 $$(go list ./... | grep -v /cmd/); others=$$?; \
-	wait $$cmd && exit $$others # e2e runs the programs with the race detector
-	go test -count=1 -run 'Imports|Structure' .
-	cd e2e && go vet ./... && go test $(RACE) -vet=off $(SHORT) -count=1 -p 1 -parallel 6 -timeout 30m ./...
-	cd bench && go vet ./... && go test -run . ./...
-	cd examples && go vet ./... && go test ./...
-	cd deploy && go vet ./... && go test ./...
-	cd site && go vet ./... && go test -count=1 ./... # docs/ is outside of the module, so a cached result says nothing
+	$(PROGRAMS) & programs=$$!; { $(PACKAGES); }; others=$$?; wait $$programs && exit $$others
+	$(E2E)
+	$(OTHERS)
 
 clients: ## have programs in other languages take IDs from a server (ARGS=fetch: only that one)
 	@clients/run $(ARGS)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // endings are how a node ends.
@@ -102,6 +103,7 @@ func TestClockBackAcrossRestart(t *testing.T) {
 // A node is killed long after its claim, and returns at once under the only worker ID: it noted
 // each time ahead of its use.
 func TestKilledLongAfterTheClaim(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	third := figure(70_000, 3_400_000)
 	var all drivertest.Ranges
@@ -157,6 +159,7 @@ func TestClockSteps(t *testing.T) {
 // Where the registry has a clock of its own, a node whose clock is an hour off does not
 // start at all, and says against whom.
 func TestClockOffTheRegistrys(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))

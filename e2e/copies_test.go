@@ -127,6 +127,7 @@ func copied(t *testing.T, original string) {
 
 // A copy that cannot ask the registry issues nothing: its file proves nothing.
 func TestCopyCutOff(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))

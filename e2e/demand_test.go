@@ -15,6 +15,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // status is what `leaf status -o json` says of the sample tag.
@@ -64,6 +66,7 @@ func (s *server) pace(rate, n int, d time.Duration) (highest int64) {
 // From 10 IDs a second to 10,000 without an error. The stock follows the use: a crash then costs
 // as many IDs as were issued and two steps, at most.
 func TestBurstAndLossBudget(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	const step = 2000
 	data := filepath.Join(t.TempDir(), "data")

@@ -169,6 +169,7 @@ func TestJavaLeafJoins(t *testing.T) {
 // once; the others go on. Before its first upload, a second after its start, no server
 // can know of it: it issues only then.
 func TestJavaLeafTakesOurAddress(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	servers := startTogether(t, tr, 8081, 8082)
@@ -276,6 +277,7 @@ func TestUnreadableChildren(t *testing.T) {
 // The time in our node is an hour ahead, as after a Java server with a wrong clock. Java Leaf notices
 // that, and starts all the same.
 func TestTimeOfOurNodeAhead(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	tr := newTree(t, sharedZooKeeper.get(t))
 	for _, path := range []string{tr.chroot + "/snowflake", tr.path(), tr.path("forever")} {

@@ -162,6 +162,7 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 // The registry is away for longer than the horizon: until its return the nodes issue no IDs and
 // report a clear error.
 func TestRegistryAwayBeyondTheHorizon(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	zookeeper := testserver.ZooKeeper(t)
 	db := testserver.MariaDB(t, nil)
@@ -265,6 +266,7 @@ func TestRegistryLosesAClaim(t *testing.T) {
 
 // The registry loses an extension, and no other server is there: it is put back.
 func TestRegistryLosesAnExtension(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	database := mariadb.NewDatabase(t)
 	initWorkers(t, mariadb.URL(database))

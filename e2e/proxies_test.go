@@ -164,6 +164,7 @@ func (p *proxied) awaitUse(next *backend) {
 
 // Behind the nginx of deploy/proxies a server may be killed or stopped: no call fails.
 func TestBehindNginx(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	p := newProxied(t, "nginx.conf")
 	p.begin(testserver.Nginx(t, p.text).URL())
@@ -172,6 +173,7 @@ func TestBehindNginx(t *testing.T) {
 
 // So it is with the HAProxy there, which has the Redis protocol too.
 func TestBehindHAProxy(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	p := newProxied(t, "haproxy.cfg")
 	p.begin(testserver.HAProxy(t, p.text).URL())

@@ -144,6 +144,7 @@ func (r *replacement) finish() {
 // ours server by server, in place, and goes back, under load: no call fails, and no ID
 // comes twice.
 func TestReplaceJavaLeafBehindNginx(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	r := startReplacement(t, nginxRecipe)
 	for i := range r.ports {

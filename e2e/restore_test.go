@@ -106,6 +106,7 @@ func restoredStore(t *testing.T, b backedUp) {
 // A registry goes back to before a worker ID was another one's: what that one issued is
 // unknown to it. Once the last horizon of before has passed, nothing is issued twice.
 func TestRestoredRegistry(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	b := sqliteBackedUp(t)
 	initWorkers(t, b.url)

@@ -73,6 +73,7 @@ func TestSnowflakeLayouts(t *testing.T) {
 // The configuration changes a layout: its name has other values now, so the server issues nothing
 // until an operator undoes the change or gives it another name.
 func TestLayoutChanged(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	args := byWorkers(t, newRegistry(t))
 	start := func(sequence int) *server {
@@ -107,6 +108,7 @@ func TestLayoutChanged(t *testing.T) {
 // A rolling change to a default layout of another name and other bits: keys that name no layout
 // would get IDs twice, so the server with the new one issues nothing.
 func TestDefaultLayoutChanged(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	args := byWorkers(t, newRegistry(t))
 	start := func(name string, workers, sequence int) *server {
@@ -134,6 +136,7 @@ func TestDefaultLayoutChanged(t *testing.T) {
 
 // A server issues nothing twice after a kill under load and a restart.
 func TestSnowflakeKillNine(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		snowflakeKillNine(t, "--data", filepath.Join(t.TempDir(), "data"))
@@ -276,6 +279,7 @@ func downAtStart(t *testing.T, url string, down, back func() error) {
 // At the ceiling of the format the server is bounded by its clock and not by its
 // processor.
 func TestSnowflakeCeiling(t *testing.T) {
+	testserver.Long(t)
 	s := serve(t)
 	s.awaitSnowflake(5 * time.Second)
 	const ceiling = 4096 * 1000
@@ -339,6 +343,7 @@ func (s *server) cpu() time.Duration {
 
 // All worker IDs are in use: the next server reports it, and takes the first returned or freed one.
 func TestWorkersRunOut(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	text := onlySnowflake + "snowflake:\n  layout: two\n  layouts:\n" +
 		"    two: {epoch: 2026-01-01T00:00:00Z, tick: 1ms, time: 41, worker: 1, sequence: 12}\n"

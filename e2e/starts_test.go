@@ -17,6 +17,7 @@ import (
 // A server starts before its registry of worker IDs exists. It claims a worker ID once the registry
 // exists, without a restart.
 func TestRegistryIsCreatedLater(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	postgres := testserver.Postgres(t, nil)
 	fresh := newTree(t, sharedZooKeeper.get(t))
@@ -42,6 +43,7 @@ func TestRegistryIsCreatedLater(t *testing.T) {
 // The same with the store's own database, which --workers does not name: the server is ready
 // meanwhile, since it has all that its configuration requires.
 func TestStoreIsGivenWorkersLater(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	url := mariadb.URL(mariadb.NewDatabase(t))
 	leafCommand(t, "init", "--store", url)

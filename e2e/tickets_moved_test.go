@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A ticketPair is two ticket servers as Flickr had them: each a database of its own, with odd and
@@ -40,6 +42,7 @@ func (p *ticketPair) next(ctx context.Context) (int64, error) {
 
 // The recipe of docs/migrating-from-ticket-servers.md.
 func TestFromTicketServers(t *testing.T) {
+	testserver.Long(t)
 	recipe := readPage(t, "migrating-from-ticket-servers.md")
 	old, ours := newTicketPair(t), mariadb.NewDatabase(t)
 	m := startMovers(t, 4, func(int) taker { return paced(old.next) })
@@ -79,6 +82,7 @@ func TestFromTicketServers(t *testing.T) {
 // The recipe of docs/migrating-from-auto-increment.md: the old application inserts without IDs, the
 // new one with ours, and both run.
 func TestFromAutoIncrement(t *testing.T) {
+	testserver.Long(t)
 	recipe := readPage(t, "migrating-from-auto-increment.md")
 	shop, ours := mariadb.NewDatabase(t), mariadb.NewDatabase(t)
 	mariadb.Exec(t, shop, `CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT, what varchar(20), PRIMARY KEY (id)) ENGINE=InnoDB`)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/internal/testserver/tinyidclient"
 )
 
@@ -88,6 +89,7 @@ func (s *tinyIDServer) allocate(ctx context.Context, kind string) (answer string
 // The recipe of docs/migrating-from-tinyid.md, with TinyID's own Java client's behaviour: there,
 // both together, and back.
 func TestFromTinyID(t *testing.T) {
+	testserver.Long(t)
 	recipe := readPage(t, "migrating-from-tinyid.md")
 	old, ours := mariadb.NewDatabase(t), mariadb.NewDatabase(t)
 	mariadb.Exec(t, old, tinyIDTable...)

@@ -81,6 +81,7 @@ func (n *nodeTable) pass() {
 
 // A server with other bits under the name of a layout is refused next to one that runs.
 func TestWorkerNodeOtherBits(t *testing.T) {
+	testserver.Long(t)
 	t.Parallel()
 	if err := workerNodeOtherBits(t, leafBinary); err != nil {
 		t.Error(err)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // Each fault fits the code as it is, and asks for its own name.
@@ -72,6 +74,7 @@ func TestStaleFaults(t *testing.T) {
 
 // The copy compiles.
 func TestOverlayBuilds(t *testing.T) {
+	testserver.Long(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
