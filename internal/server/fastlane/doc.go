@@ -1,8 +1,8 @@
-// Package fastlane answers requests for one ID over HTTP/1.1 from an event loop, at a third of the
-// cost of net/http.
+// Package fastlane answers requests for IDs over HTTP/1.1 from an event loop, at a third of the cost
+// of net/http.
 //
 // It answers only a request that it understands to the last byte: GET of a path with a scheme and a
-// key, no body, and headers that do not change the answer or whose value it knows. Its answer is
+// key, below /v1 perhaps with ?n= and ?ranges=1, no body, and headers that do not change the answer or whose value it knows. Its answer is
 // that of packages httpapi and v1api behind net/http, byte for byte except the date. For any other
 // request, and for a request that leads to an error, it hands the connection over to net/http for
 // good, with every byte from that request on. So one place interprets unusual requests, and no two

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/conns"
@@ -63,6 +64,7 @@ func (l *Lane) newSession(c conn) *session {
 type heads struct {
 	second int64
 	text   [2][]byte // of Java Leaf's routes, and of /v1
+	batch  []byte    // what is behind the length in an answer of /v1 with many IDs
 }
 
 // Before the date, of each API.
@@ -74,24 +76,30 @@ var beforeDate = [2]string{
 // dateFormat is http.TimeFormat.
 const dateFormat = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// head returns the beginning of an answer.
-func (l *Lane) head(api int, now time.Time) []byte {
+// headsAt returns the heads of answers.
+func (l *Lane) headsAt(now time.Time) *heads {
 	h := l.heads.Load()
 	if second := now.Unix(); h.second != second {
 		h = &heads{second: second}
 		for i, before := range beforeDate {
 			h.text[i] = append(now.UTC().AppendFormat([]byte(before), dateFormat), "\r\nContent-Length: "...)
 		}
+		h.batch = append(now.UTC().AppendFormat([]byte("\r\nContent-Type: application/json\r\nDate: "), dateFormat), "\r\n\r\n"...)
 		l.heads.Store(h)
 	}
-	return h.text[api]
+	return h
 }
 
 // A target is the scheme and key in a path.
 type target struct {
 	scheme, key string
-	api         int // 0: Java Leaf's routes, 1: /v1
+	api         int  // 0: Java Leaf's routes, 1: /v1
+	n           int  // IDs, as a batch; 0: one, by itself
+	ranges      bool // the batch is written as ranges
 }
+
+// count is how many IDs the target is.
+func (t target) count() int64 { return int64(max(t.n, 1)) }
 
 // A session is one connection.
 type session struct {
@@ -106,6 +114,8 @@ type session struct {
 	want   target // the request's target
 	caller *access.Caller
 	token  string // that caller has shown
+
+	ranges []leaf.Range // memory for the next batch
 }
 
 // MayIdle implements [conns.Session]: the first request must come in time, as net/http wants
@@ -166,7 +176,7 @@ func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool
 		s.slow = true
 		return out, false
 	}
-	id, err := s.IDs.Next(frontend.NoWait, s.want.scheme, s.want.key)
+	answered, err := s.issue(frontend.NoWait, out, now)
 	switch {
 	case errors.Is(err, frontend.ErrWaits):
 		s.later(size, arrived)
@@ -176,9 +186,20 @@ func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool
 		return out, false
 	}
 	s.served = true
-	out = s.append(out, id, now)
 	recorder.Done(arrived, 1)
-	return out, true
+	return answered, true
+}
+
+// issue takes the IDs of the last request and appends the answer, or takes none.
+func (s *session) issue(ctx context.Context, out []byte, now time.Time) ([]byte, error) {
+	if s.want.n > 0 {
+		return s.issueBatch(ctx, out, now)
+	}
+	id, err := s.IDs.Next(ctx, s.want.scheme, s.want.key)
+	if err != nil {
+		return out, err
+	}
+	return s.append(out, id, now), nil
 }
 
 // later answers the last request where that may wait.
@@ -190,13 +211,11 @@ func (s *session) later(size int, arrived time.Duration) {
 			s.leave()
 			return out
 		}
-		id, err := s.IDs.Next(ctx, s.want.scheme, s.want.key)
-		if err != nil {
+		if out, err = s.issue(ctx, out, time.Now()); err != nil {
 			s.leave()
 			return out
 		}
 		s.skip = size
-		out = s.append(out, id, time.Now())
 		s.recorders[s.want.api].Done(arrived, 1)
 		return out
 	})
@@ -204,7 +223,7 @@ func (s *session) later(size int, arrived time.Duration) {
 
 // leave makes net/http write the error; it also counts the request.
 func (s *session) leave() {
-	s.caller.Refund(s.want.scheme, s.want.key, 1)
+	s.caller.Refund(s.want.scheme, s.want.key, s.want.count())
 	s.slow = true
 }
 
@@ -213,7 +232,7 @@ func (s *session) admit() error {
 	if s.Access.Open() {
 		return nil
 	}
-	return s.caller.Take(s.want.scheme, s.want.key, 1)
+	return s.caller.Take(s.want.scheme, s.want.key, s.want.count())
 }
 
 // identify finds out who the caller is; nil: it is not known.
@@ -229,7 +248,7 @@ func (s *session) identify(token string) *access.Caller {
 func (s *session) append(out []byte, id issuer.ID, now time.Time) []byte {
 	var buf [64]byte
 	body := id.Append(buf[:0])
-	out = append(out, s.head(s.want.api, now)...)
+	out = append(out, s.headsAt(now).text[s.want.api]...)
 	if s.want.api == 0 {
 		out = strconv.AppendInt(out, int64(len(body)), 10)
 		return append(append(out, "\r\n\r\n"...), body...)

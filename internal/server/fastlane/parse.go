@@ -102,13 +102,16 @@ func (s *session) parseTarget(line []byte) bool {
 	if len(line) < len(get)+len(version) || string(line[:len(get)]) != get || string(line[len(line)-len(version):]) != version {
 		return false
 	}
-	path := line[len(get)-1 : len(line)-len(version)]
+	path, query, more := bytes.Cut(line[len(get)-1:len(line)-len(version)], []byte("?"))
 	want, ok := s.targets.Get(path)
 	if !ok {
 		text := string(path)
 		if want, ok = targetOf(text); ok {
 			s.targets.Put(text, want)
 		}
+	}
+	if more {
+		ok = ok && s.parseBatch(query, &want)
 	}
 	if ok {
 		s.want = want

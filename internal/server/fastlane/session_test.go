@@ -31,10 +31,11 @@ func TestSessionsShareNoBytes(t *testing.T) {
 // Each second has its own date.
 func TestDate(t *testing.T) {
 	lane, begun := newPair(t, false).lane, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for api := range beforeDate {
-		for _, now := range []time.Time{begun, begun.Add(time.Second - 1), begun.Add(time.Second)} {
-			if want := "Date: " + now.Format(dateFormat) + "\r\n"; !bytes.Contains(lane.head(api, now), []byte(want)) {
-				t.Errorf("at %v: %q", now, lane.head(api, now))
+	for _, now := range []time.Time{begun, begun.Add(time.Second - 1), begun.Add(time.Second)} {
+		h := lane.headsAt(now)
+		for _, text := range [][]byte{h.text[0], h.text[1], h.batch} {
+			if want := "Date: " + now.Format(dateFormat) + "\r\n"; !bytes.Contains(text, []byte(want)) {
+				t.Errorf("at %v: %q", now, text)
 			}
 		}
 	}
@@ -52,7 +53,7 @@ func TestPeriods(t *testing.T) {
 	defer set.Close(t.Context())
 	opts := &frontend.Options{IDs: issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil), Access: access.New(access.Options{Local: true})}
 	lane := New(opts, Behind{Wants: func(bool) bool { return false }})
-	for path, ours := range map[string]bool{"/api/segment/get/invoice": true, "/v1/ids/segment/invoice": false} {
+	for path, ours := range map[string]bool{"/api/segment/get/invoice": true, "/v1/ids/segment/invoice": false, "/v1/ids/segment/invoice?n=2": false} {
 		request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		if _, taken, handed := lane.answer(request, len(request)); (taken == len(request)) != ours || handed == ours {
 			t.Errorf("%s: answered up to %d, handed over %v", path, taken, handed)

@@ -17,9 +17,17 @@ import (
 // A reader is a client that reads when it is let, and may go after the first piece.
 type reader struct {
 	http.ResponseWriter
-	reads chan struct{} // nil: at once
-	gone  error
-	got   bytes.Buffer
+	header http.Header
+	reads  chan struct{} // nil: at once
+	gone   error
+	got    bytes.Buffer
+}
+
+func (r *reader) Header() http.Header {
+	if r.header == nil {
+		r.header = make(http.Header)
+	}
+	return r.header
 }
 
 func (r *reader) Write(p []byte) (int, error) {

@@ -3,6 +3,7 @@ package frontend
 import (
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -11,14 +12,33 @@ import (
 const (
 	piece   = 4096 // bytes of one write
 	longest = 96   // upper bound for an ID, or range, with its separators
+
+	longestNumber = 20
 )
 
 // WriteIDs answers r with the IDs.
 func (o *Options) WriteIDs(w http.ResponseWriter, r *http.Request, ids issuer.IDs, before, between, after string) {
+	if ids.Texts.Len() == 0 {
+		setLength(w, len(before)+runsSize(ids.Ranges, len(between))+len(after))
+	}
 	p := o.newPieces(w, r, before)
-	defer p.endTurn()
+	defer p.release()
 	separator := ""
-	for id := range ids.All() {
+	for _, run := range ids.Ranges {
+		for !run.Empty() {
+			if !p.room() {
+				return
+			}
+			part := run
+			part.End = run.Start + 1 // the first ID is without the separator
+			if separator != "" {
+				part.End = min(run.End, run.Start+p.runs(len(between)))
+			}
+			p.buf = AppendRun(p.buf, part, separator)
+			run.Start, separator = part.End, between
+		}
+	}
+	for id := range (issuer.IDs{Texts: ids.Texts}).All() {
 		if !p.room() {
 			return
 		}
@@ -30,8 +50,9 @@ func (o *Options) WriteIDs(w http.ResponseWriter, r *http.Request, ids issuer.ID
 
 // WriteRanges answers r with ranges as JSON, whose rest is after.
 func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []leaf.Range, after string) {
-	p := o.newPieces(w, r, `{"ranges":[`)
-	defer p.endTurn()
+	setLength(w, RangesSize(ranges)-len(rangesAfter)+len(after))
+	p := o.newPieces(w, r, rangesBefore)
+	defer p.release()
 	for i, r := range ranges {
 		if !p.room() {
 			return
@@ -39,11 +60,13 @@ func (o *Options) WriteRanges(w http.ResponseWriter, r *http.Request, ranges []l
 		if i > 0 {
 			p.buf = append(p.buf, ',')
 		}
-		p.buf = strconv.AppendInt(append(p.buf, `{"start":"`...), r.Start, 10)
-		p.buf = strconv.AppendInt(append(p.buf, `","count":"`...), r.Len(), 10)
-		p.buf = append(p.buf, `"}`...)
+		p.buf = appendRange(p.buf, r)
 	}
 	p.end(after)
+}
+
+func setLength(w http.ResponseWriter, n int) {
+	w.Header()["Content-Length"] = []string{strconv.Itoa(n)}
 }
 
 // A pieces writes an answer in pieces, so that memory does not grow with its size. All but the
@@ -54,11 +77,28 @@ type pieces struct {
 	r     *http.Request
 	turns BatchLimiter
 	turn  bool // it is this answer's
-	buf   []byte
+
+	memory *[piece]byte
+	buf    []byte // of memory
 }
 
+// buffers are those of answers that are being made.
+var buffers = sync.Pool{New: func() any { return new([piece]byte) }}
+
 func (o *Options) newPieces(w http.ResponseWriter, r *http.Request, before string) *pieces {
-	return &pieces{w: w, r: r, turns: o.Batches, buf: append(make([]byte, 0, piece), before...)}
+	memory := buffers.Get().(*[piece]byte)
+	return &pieces{w: w, r: r, turns: o.Batches, memory: memory, buf: append(memory[:0], before...)}
+}
+
+// release ends the turn and gives the buffer back.
+func (p *pieces) release() {
+	p.endTurn()
+	buffers.Put(p.memory)
+}
+
+// runs is how many numbers with their separators fit into the piece.
+func (p *pieces) runs(separator int) int64 {
+	return int64((piece - len(p.buf)) / (longestNumber + separator))
 }
 
 // room makes room for an ID or a range; false: the client has gone.
