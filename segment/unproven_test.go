@@ -272,7 +272,7 @@ func TestNewTagStays(t *testing.T) {
 	}
 }
 
-// A slowGrants takes its time to grant.
+// A slowGrants takes its time to grant, also where the caller has gone.
 type slowGrants struct {
 	segment.Store
 	trip time.Duration
@@ -280,5 +280,5 @@ type slowGrants struct {
 
 func (s *slowGrants) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	time.Sleep(s.trip)
-	return s.Store.Advance(ctx, tag, n)
+	return s.Store.Advance(context.WithoutCancel(ctx), tag, n)
 }
