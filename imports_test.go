@@ -26,7 +26,7 @@ type importRule struct {
 // a driver adds its own client library and knows no other driver.
 var importRules = []importRule{
 	{folder: "."},
-	{folder: "segment", ours: []string{".", "textid"}},
+	{folder: "segment", ours: []string{".", "mask", "textid"}},
 	{folder: "internal/filelock"},
 	{folder: "worker", ours: []string{".", "internal/filelock"}},
 	{folder: "mask", ours: []string{"."}},
@@ -57,7 +57,7 @@ var importRules = []importRule{
 }
 
 var (
-	driverMay = []string{".", "segment", "textid", "worker", "internal/filelock"}
+	driverMay = []string{".", "mask", "segment", "textid", "worker", "internal/filelock"}
 	sqlMay    = append([]string{"driver/sqldb", "internal/sqlstore"}, driverMay...)
 	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
 	leafMay   = append([]string{"internal/leafconn", "internal/hops", "api/leaf/v1"}, driverMay...)

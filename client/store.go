@@ -26,6 +26,10 @@ func (s *store) AdvanceStrict(ctx context.Context, tag, period string, n int64) 
 	return s.remember(tag)(s.Store.AdvanceStrict(ctx, tag, period, n))
 }
 
+func (s *store) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.remember(tag)(s.Store.AdvanceMasked(ctx, tag, n))
+}
+
 // remember returns a function that passes a grant on.
 func (s *store) remember(tag string) func(segment.Grant, error) (segment.Grant, error) {
 	return func(g segment.Grant, err error) (segment.Grant, error) {

@@ -178,7 +178,7 @@ func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Ran
 			if err != nil {
 				return dst, err
 			}
-			return append(dst, g.Range), nil
+			return g.AppendTo(dst), nil
 		}
 		if !r.Empty() {
 			out = appendRange(out, len(dst), r)

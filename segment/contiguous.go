@@ -48,9 +48,9 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 		}
 		if q := b.strict.Load(); q != nil {
 			b.mu.Unlock()
-			g, err := q.take(ctx, "", n)
+			run, err := q.takeRun(ctx, n)
 			b.mu.Lock()
-			return g.Range, err
+			return run, err
 		}
 		fed, err := b.waitForStore(ctx, &w.need, timer)
 		switch {

@@ -38,7 +38,15 @@ func (o TagOptions) form() *textid.Form {
 // checkForm reports a form that cannot write the numbers of a tag with these options.
 func (o TagOptions) checkForm() error {
 	form := o.form()
-	if form == nil || !form.HasPeriod() {
+	if form == nil {
+		return nil
+	}
+	if _, d, _, err := parseMask(o[OptionMask]); err == nil {
+		if _, err := form.Encode(textid.Number{N: d.Max()}); err != nil {
+			return fmt.Errorf("%w: the form is too narrow for the mask: %w", leaf.ErrInvalid, err)
+		}
+	}
+	if !form.HasPeriod() {
 		return nil
 	}
 	name, err := o.PeriodOf("", time.Now())

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,7 @@ var optionTable = []Option{
 	{Name: OptionOrder, Usage: "strict: IDs increase over all servers, and each call waits for the store", Check: checkOrder, Fixed: true},
 	{Name: OptionPeriod, Usage: "day, week, month, year or fiscal:MM-DD: numbers start again with each one", Check: checkPeriod, Fixed: true},
 	{Name: OptionZone, Usage: "time zone of the periods, such as Europe/Berlin (default UTC)", Check: checkZone, Fixed: true},
+	{Name: OptionMask, Usage: "KEY:DOMAIN, such as k1:10^9: the numbers hide how many there were", Check: checkMask, Fixed: true},
 	{Name: OptionForm, Usage: "how to write a number as text, such as INV-{n:6}{check:luhn}", Check: checkForm},
 }
 
@@ -120,7 +122,7 @@ func (o TagOptions) Check() error {
 			}
 		}
 	}
-	return o.checkPeriods()
+	return cmp.Or(o.checkPeriods(), o.checkMasked())
 }
 
 // CheckKnown reports, wrapping [leaf.ErrUnsupported], an option that this release does not have.

@@ -72,6 +72,9 @@ type Options struct {
 	// with every counter above the IDs in use, name the new one here once.
 	StoreID string
 
+	// MaskKeys are the keys of the masks of tags.
+	MaskKeys MaskKeys
+
 	// Memory remembers the counters and the store's identity across restarts; nil: nothing
 	// does.
 	Memory Memory

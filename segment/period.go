@@ -81,9 +81,11 @@ func (o TagOptions) checkPeriods() error {
 func (o TagOptions) Periodic() bool { return o[OptionPeriod] != "" }
 
 // Stockless returns the error of a call that would make a stock of the tag: [ErrStrict],
-// [ErrPeriodic] or nil.
+// [ErrPeriodic], [ErrMasked] or nil.
 func (o TagOptions) Stockless() error {
 	switch {
+	case o.Masked():
+		return maskedError{o[OptionMask]}
 	case o.Periodic():
 		return ErrPeriodic
 	case o.Strict():
@@ -98,7 +100,7 @@ func (o TagOptions) Stockless() error {
 func (o TagOptions) PeriodOf(name string, now time.Time) (string, error) {
 	if !o.Periodic() {
 		if name != "" {
-			return "", fmt.Errorf("%w: the tag has no periods", leaf.ErrInvalid)
+			return "", badPeriod{fmt.Errorf("%w: the tag has no periods", leaf.ErrInvalid)}
 		}
 		return "", nil
 	}
@@ -115,14 +117,19 @@ func (o TagOptions) PeriodOf(name string, now time.Time) (string, error) {
 	day, err := time.Parse(time.DateOnly, name)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %.40q is no period: name its first day, such as %s", leaf.ErrInvalid, name, present.Format(time.DateOnly))
+		return "", badPeriod{fmt.Errorf("%w: %.40q is no period: name its first day, such as %s", leaf.ErrInvalid, name, present.Format(time.DateOnly))}
 	case !o.firstDay(day).Equal(day):
-		return "", fmt.Errorf("%w: no period begins on %s: that day's period is %s", leaf.ErrInvalid, name, o.firstDay(day).Format(time.DateOnly))
+		return "", badPeriod{fmt.Errorf("%w: no period begins on %s: that day's period is %s", leaf.ErrInvalid, name, o.firstDay(day).Format(time.DateOnly))}
 	case day.Year() < 2000 || day.After(o.next(present)):
-		return "", fmt.Errorf("%w: the period %s is before the year 2000, or too far ahead", leaf.ErrInvalid, name)
+		return "", badPeriod{fmt.Errorf("%w: the period %s is before the year 2000, or too far ahead", leaf.ErrInvalid, name)}
 	}
 	return name, nil
 }
+
+// A badPeriod is the fault of a named period, which callers may read.
+type badPeriod struct{ error }
+
+func (e badPeriod) Unwrap() error { return e.error }
 
 // zones are the known time zones, by name: each call with a period needs one, and it comes from a file.
 var zones sync.Map
@@ -188,7 +195,7 @@ func (o TagOptions) CheckRemoval(period string, now time.Time) error {
 
 // ErrPeriodRemoved returns the error of a call for a removed period.
 func ErrPeriodRemoved(period string) error {
-	return fmt.Errorf("%w: the period %s was removed", leaf.ErrInvalid, period)
+	return badPeriod{fmt.Errorf("%w: the period %s was removed", leaf.ErrInvalid, period)}
 }
 
 // ErrNoPeriod returns the error for a period without a counter.

@@ -149,7 +149,7 @@ func TestTenYearsOfPeriods(t *testing.T) {
 				}
 				before := time.Now().In(where)
 				n := int64(random.IntN(3) + 1)
-				g, err := sets[random.IntN(2)].Server().AdvanceStrict(t.Context(), zone, &empty, n)
+				g, err := sets[random.IntN(2)].Server().AdvanceStrict(t.Context(), zone, &empty, false, n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +199,7 @@ func TestPeriodsInOneQueue(t *testing.T) {
 	for i := range 60 {
 		period := fmt.Sprintf("2025-01-0%d", i%3+1)
 		wg.Go(func() {
-			g, err := set.Server().AdvanceStrict(t.Context(), "invoice", &period, 2)
+			g, err := set.Server().AdvanceStrict(t.Context(), "invoice", &period, false, 2)
 			if err != nil || g.Period != period || g.Range.Len() != 2 {
 				t.Errorf("%s: got %+v, %v", period, g, err)
 			}
@@ -215,10 +215,10 @@ func TestPeriodsInOneQueue(t *testing.T) {
 		}
 	}
 	bad := "2025-02-30"
-	if _, err := set.Server().AdvanceStrict(t.Context(), "invoice", &bad, 1); !errors.Is(err, leaf.ErrInvalid) {
+	if _, err := set.Server().AdvanceStrict(t.Context(), "invoice", &bad, false, 1); !errors.Is(err, leaf.ErrInvalid) {
 		t.Errorf("a bad name: %v", err)
 	}
-	if _, err := set.Server().AdvanceStrict(t.Context(), "invoice", nil, 1); !errors.Is(err, segment.ErrPeriodic) {
+	if _, err := set.Server().AdvanceStrict(t.Context(), "invoice", nil, false, 1); !errors.Is(err, segment.ErrPeriodic) {
 		t.Errorf("a caller without periods: %v", err)
 	}
 	if _, err := set.Server().Advance(t.Context(), "invoice", 1, ""); !errors.Is(err, segment.ErrPeriodic) {

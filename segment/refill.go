@@ -237,6 +237,9 @@ func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, erro
 			b.lose(grant.Range.Len())
 			return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: %w", b.tag, err)}
 		}
+		if grant.Masked != nil {
+			return grant, nil // of a server, which has a guard
+		}
 		lift, err := b.guard.admit(grant)
 		if err != nil {
 			return Grant{}, err
@@ -287,21 +290,36 @@ func (b *Buffer) call(ctx context.Context, period string, n int64) (Grant, error
 	ctx, ended := b.begin(ctx, Call{Tag: b.tag, Asked: n})
 	var grant Grant
 	var err error
-	if b.strict.Load() != nil {
-		grant, err = b.opts.store.(StrictStore).AdvanceStrict(ctx, b.tag, period, n) // a Store with ErrStrict is one
-	} else {
+	q := b.strict.Load()
+	switch {
+	case q == nil:
 		grant, err = b.opts.store.Advance(ctx, b.tag, n)
+	case q.masks():
+		grant, err = b.callMasked(ctx, n)
+	default:
+		grant, err = b.opts.store.(StrictStore).AdvanceStrict(ctx, b.tag, period, n) // likewise
 	}
-	ended(grant.Range.Len(), err)
+	ended(grant.Len(), err)
 	b.called(time.Since(start))
 	if err != nil {
 		return Grant{}, &leaf.StoreError{Err: err}
 	}
+	if q != nil && q.masks() && !q.hides() {
+		return grant, grant.checkMasked(n)
+	}
 	r := grant.Range
-	if r.Start < 0 || r.Empty() || n > 0 && r.Len() > n || grant.Step < 1 {
+	if grant.Masked != nil || r.Start < 0 || r.Empty() || n > 0 && r.Len() > n || grant.Step < 1 {
 		return Grant{}, fmt.Errorf("tag %q: the store granted %v with step %d when asked for %d", b.tag, r, grant.Step, n)
 	}
 	return grant, nil
+}
+
+func (b *Buffer) callMasked(ctx context.Context, n int64) (Grant, error) {
+	store, ok := b.opts.store.(MaskedStore)
+	if !ok {
+		return Grant{}, ErrMasked
+	}
+	return store.AdvanceMasked(ctx, b.tag, n)
 }
 
 // called counts a call to the store.

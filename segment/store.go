@@ -81,6 +81,10 @@ type Grant struct {
 	// grant is Guarded.
 	Period string
 
+	// Masked are the hidden numbers of a tag with a mask, in place of Range: from a server that has
+	// the key.
+	Masked []int64
+
 	// Guarded says that the source is another server with a regression guard of its own. Its
 	// ranges come in no order, and nothing is remembered of them.
 	Guarded bool

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/mask"
 )
 
 // Values of [OptionOrder].
@@ -37,9 +38,15 @@ type StrictStore interface {
 func (o TagOptions) Strict() bool { return o[OptionOrder] != "" }
 
 // CheckStrict reports why a store with these options for a tag must not grant its IDs by
-// AdvanceStrict. Lossy: the store may lose acknowledged writes.
-func (o TagOptions) CheckStrict(lossy bool) error {
+// AdvanceStrict, or with masked by AdvanceMasked. Lossy: the store may lose acknowledged writes.
+func (o TagOptions) CheckStrict(lossy, masked bool) error {
 	switch {
+	case o.Masked() && !masked:
+		return o.Stockless()
+	case o.Masked():
+		return nil // it promises no order
+	case masked:
+		return fmt.Errorf("%w: it has no mask", leaf.ErrUnknownTag)
 	case o.Periodic():
 		return nil // it promises no order
 	case !o.Strict():
@@ -59,11 +66,11 @@ func checkOrder(value string) error {
 }
 
 // AdvanceAny advances a tag of either order by n, at least 1, and grants the IDs to nobody. A tag
-// with periods is [ErrPeriodic].
+// with periods is [ErrPeriodic], one with a mask [ErrMasked].
 func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, error) {
 	grant, err := store.Advance(ctx, tag, n)
 	if strict, ok := store.(StrictStore); ok && errors.Is(err, ErrStrict) {
-		if errors.Is(err, ErrPeriodic) {
+		if errors.Is(err, ErrPeriodic) || errors.Is(err, ErrMasked) {
 			return Grant{}, err
 		}
 		return strict.AdvanceStrict(ctx, tag, "", n)
@@ -76,7 +83,10 @@ func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, e
 // So an ID is above all those that anybody had before the request for it.
 type strictQueue struct {
 	buffer  *Buffer
-	refusal error // of calls that would make a stock: [ErrStrict] or [ErrPeriodic]
+	refusal error // of calls that would make a stock: [ErrStrict], [ErrPeriodic] or [ErrMasked]
+
+	mask  *mask.Mask // of a tag with one; nil: the store is a server that hides the numbers
+	noKey error      // why the numbers cannot be hidden; the store is not called then
 
 	mu      sync.Mutex
 	waiting []*strictCall
@@ -99,6 +109,12 @@ const maxStrict = 10_000
 // take waits for n IDs of a period that follow one another. A caller that does not wait gets an error
 // with [ErrStrict].
 func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, error) {
+	if q.noKey != nil {
+		return Grant{}, fmt.Errorf("tag %q: %w", q.buffer.tag, q.noKey)
+	}
+	if q.masks() && n > maxStrict {
+		return Grant{}, fmt.Errorf("tag %q: %w: at most %d hidden numbers at once", q.buffer.tag, leaf.ErrInvalid, maxStrict)
+	}
 	if ctx.Err() != nil {
 		return Grant{}, fmt.Errorf("take IDs of %q: %w: %w", q.buffer.tag, ErrStrict, context.Cause(ctx))
 	}
@@ -114,7 +130,10 @@ func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, 
 	q.mu.Unlock()
 	select {
 	case <-c.done:
-		return c.got, c.err
+		if c.err != nil {
+			return Grant{}, c.err
+		}
+		return q.hide(c.got)
 	case <-wait.Done():
 	}
 	if cause := context.Cause(wait); !errors.Is(cause, errWaited) {
@@ -147,14 +166,24 @@ func (q *strictQueue) serve() {
 	for calls, n := q.next(); len(calls) > 0; calls, n = q.next() {
 		grant, err := q.fetch(calls[0].ctx, calls[0].period, n)
 		for _, c := range calls {
-			c.got, c.err = grant, err
-			if err == nil {
-				c.got.Range.End = grant.Range.Start + c.n
-				grant.Range.Start = c.got.Range.End
+			if c.err = err; err == nil {
+				c.got = split(&grant, c.n)
 			}
 			close(c.done)
 		}
 	}
+}
+
+// split takes n IDs off a grant.
+func split(all *Grant, n int64) Grant {
+	g := *all
+	if all.Masked != nil {
+		g.Masked, all.Masked = all.Masked[:n:n], all.Masked[n:]
+		return g
+	}
+	g.Range.End = all.Range.Start + n
+	all.Range.Start = g.Range.End
+	return g
 }
 
 // fetch gets exactly n IDs, for a first caller with that context. A failed call is not repeated:
@@ -172,7 +201,7 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		return Grant{}, end
 	}
 	grant, err := b.fetch(ctx, period, n)
-	if err == nil && grant.Range.Len() != n {
+	if err == nil && grant.Len() != n {
 		err = fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)
 	}
 	b.mu.Lock()
@@ -190,8 +219,11 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		}
 		err = b.end
 	case errors.Is(err, leaf.ErrInvalid): // the named period
+		if bad, ok := errors.AsType[badPeriod](err); ok {
+			err = bad // which is no secret of the store
+		}
 		err = fmt.Errorf("tag %q: %w", b.tag, err)
-	case isUnfit(err):
+	case isUnfit(err), errors.Is(err, ErrMaskKey):
 		a.failures++
 		err = fmt.Errorf("tag %q: %w", b.tag, err)
 	default:
@@ -199,6 +231,18 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		err = b.exhausted(err)
 	}
 	return grant, err
+}
+
+// takeRun is take for IDs that follow one another.
+func (q *strictQueue) takeRun(ctx context.Context, n int64) (leaf.Range, error) {
+	if q.masks() && n > 1 {
+		return leaf.Range{}, fmt.Errorf("tag %q: %w: hidden numbers follow no order", q.buffer.tag, leaf.ErrNotContiguous)
+	}
+	g, err := q.take(ctx, "", n)
+	if err != nil {
+		return leaf.Range{}, err
+	}
+	return g.AppendTo(nil)[0], nil
 }
 
 // becomeStrict has the buffer issue by a queue from now on, because the store refused a stock; b.mu
@@ -211,6 +255,12 @@ func (b *Buffer) becomeStrict(err error) {
 	q := &strictQueue{buffer: b, refusal: ErrStrict}
 	if errors.Is(err, ErrPeriodic) {
 		q.refusal = ErrPeriodic
+	}
+	if errors.Is(err, ErrMasked) {
+		q.refusal = ErrMasked
+	}
+	if masked, _ := errors.AsType[maskedError](err); masked.mask != "" {
+		q.mask, q.noKey = b.opts.MaskKeys.open(b.tag, masked.mask)
 	}
 	b.strict.Store(q)
 	b.wakeAll()
@@ -236,8 +286,9 @@ func (s serverSet) queue(ctx context.Context, tag string) (*strictQueue, error) 
 
 // AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
 //
-// The period is nil where the caller knows nothing of periods.
-func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string, n int64) (Grant, error) {
+// The period is nil where the caller knows nothing of periods, and masked false where it knows nothing
+// of masks.
+func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (Grant, error) {
 	q, err := s.queue(ctx, tag)
 	if err != nil {
 		return Grant{}, err
@@ -246,8 +297,11 @@ func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string
 		if period == nil && q.refusal == ErrPeriodic {
 			return Grant{}, fmt.Errorf("tag %q: %w", tag, ErrPeriodic)
 		}
+		if q.masks() && !masked {
+			return Grant{}, fmt.Errorf("tag %q: %w", tag, ErrMasked)
+		}
 		g, err := q.take(ctx, *cmp.Or(period, new(string)), n)
-		return Grant{Range: g.Range, Step: g.Step, Store: g.Store, Period: g.Period}, err // nothing goes back
+		return Grant{Range: g.Range, Masked: g.Masked, Step: g.Step, Store: g.Store, Period: g.Period}, err // nothing goes back
 	}
 	return Grant{}, fmt.Errorf("tag %q: %w: it has no strict order", tag, leaf.ErrUnknownTag)
 }

@@ -153,7 +153,7 @@ func TestStrictSets(t *testing.T) {
 			},
 			func() (leaf.Range, error) { return set.TakeContiguous(t.Context(), "order", 5) },
 			func() (leaf.Range, error) {
-				g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, 3)
+				g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, false, 3)
 				return g.Range, err
 			},
 		} {
@@ -237,7 +237,7 @@ func TestCheckStrict(t *testing.T) {
 		{segment.OrderStrictLossy, false, nil},
 		{"", false, leaf.ErrUnknownTag},
 	} {
-		if err := (segment.TagOptions{segment.OptionOrder: tt.order}).CheckStrict(tt.lossy); !errors.Is(err, tt.want) {
+		if err := (segment.TagOptions{segment.OptionOrder: tt.order}).CheckStrict(tt.lossy, false); !errors.Is(err, tt.want) {
 			t.Errorf("order %q, lossy %t: %v, want %v", tt.order, tt.lossy, err, tt.want)
 		}
 	}

@@ -81,6 +81,15 @@ func (f *Faulty) AdvanceStrict(ctx context.Context, tag, period string, n int64)
 	})
 }
 
+// AdvanceMasked forwards to the store behind.
+func (f *Faulty) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	s, ok := f.Store.(segment.MaskedStore)
+	if !ok {
+		return segment.Grant{}, leaf.ErrUnsupported
+	}
+	return f.advance(ctx, tag, n, s.AdvanceMasked)
+}
+
 func (f *Faulty) advance(ctx context.Context, tag string, n int64, advance func(context.Context, string, int64) (segment.Grant, error)) (grant segment.Grant, err error) {
 	err = f.do(ctx, Call{Op: OpAdvance, Tag: tag, N: n}, func() (err error) {
 		if grant, err = advance(ctx, tag, n); err == nil {

@@ -183,6 +183,15 @@ var mutants = []mutant{
 			return g, err
 		}
 	}), []string{"catalog/periods"}},
+	{"shows the numbers of a tag with a mask", onAdvance(func(s *kv.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			if errors.Is(err, segment.ErrMasked) {
+				return s.AdvanceMasked(ctx, tag, max(n, 10))
+			}
+			return g, err
+		}
+	}), []string{"catalog/masks"}},
 	{"misses the row that stays the same", onAlter(func(s *kv.Store) alterFunc {
 		return func(ctx context.Context, name string, c segment.Change) (segment.Tag, error) {
 			was, _ := find(s, name)

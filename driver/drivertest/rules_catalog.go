@@ -39,6 +39,7 @@ func catalogRules() []storeRule {
 		catalogRule("catalog/options", "options come back as they were set, also those of newer releases, and end with the tag", tagOptions),
 		catalogRule("catalog/strict order", "IDs of a tag with strict order come from AdvanceStrict alone, exactly and in order", strictOrder),
 		catalogRule("catalog/periods", "each period has a counter of its own, which begins at the tag's max_id and never comes back", periods),
+		catalogRule("catalog/masks", "the numbers of a tag with a mask come from AdvanceMasked alone; the mask never changes, and its name gets no other one", masks),
 		catalogRule("catalog/lower", "lowering max_id is leaf.ErrRegression and changes nothing, unless forced", lower),
 		catalogRule("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
 		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",

@@ -52,6 +52,7 @@ type call struct {
 
 	strict bool // it is for a tag with strict order
 	lossy  bool // and the backend may lose writes
+	masked bool // or it is for one with a mask
 
 	parent *tagText // the tag, if the counter is that of a period
 }
@@ -224,7 +225,7 @@ func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome,
 	was := t.MaxID
 	outcomes := make([]outcome, len(calls))
 	for i, call := range calls {
-		if outcomes[i].err = t.checkOrder(call.strict, call.lossy); outcomes[i].err == nil {
+		if outcomes[i].err = t.checkOrder(call); outcomes[i].err == nil {
 			outcomes[i].grant, outcomes[i].err = t.advance(call.n)
 		}
 	}

@@ -71,7 +71,7 @@ func (b adding) Add(ctx context.Context, key kv.Key, n int64) (now kv.Cell, by i
 		var t map[string]any
 		d := json.NewDecoder(strings.NewReader(now.Value))
 		d.UseNumber()
-		if d.Decode(&t) != nil || t["deleted"] == true || t["v"] == json.Number("3") || strings.Contains(now.Value, `"order":"`) {
+		if d.Decode(&t) != nil || t["deleted"] == true || t["v"] != json.Number("1") && t["v"] != json.Number("2") || strings.Contains(now.Value, `"order":"`) {
 			return now, 0, nil
 		}
 		maxID, _ := t["max_id"].(json.Number).Int64()

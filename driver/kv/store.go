@@ -16,6 +16,9 @@ var (
 	_ segment.Store    = (*Store)(nil)
 	_ segment.Returner = (*Store)(nil)
 	_ segment.Catalog  = (*Store)(nil)
+
+	_ segment.StrictStore = (*Store)(nil)
+	_ segment.MaskedStore = (*Store)(nil)
 )
 
 // A Store keeps tags in a [DB]. It is a [segment.Store], a [segment.Returner] and a
@@ -62,23 +65,31 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (grant segment
 
 // AdvanceStrict moves the counter of a tag with strict order, or of a period, forward by n. It swaps
 // the cell even where the backend could add: only the swap tells the order of the tag.
-func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (grant segment.Grant, err error) {
+func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
+	return s.advanceStrict(ctx, tag, period, &call{n: n, strict: true})
+}
+
+// AdvanceMasked is AdvanceStrict for a tag with a mask.
+func (s *Store) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.advanceStrict(ctx, tag, "", &call{n: n, strict: true, masked: true})
+}
+
+func (s *Store) advanceStrict(ctx context.Context, tag, period string, c *call) (grant segment.Grant, err error) {
 	err = s.db.do(ctx, func() error {
-		if n < 1 {
-			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
+		if c.n < 1 {
+			return fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, c.n)
 		}
 		if err := segment.CheckKnown(tag); err != nil {
 			return err
 		}
-		lossy := false
 		if b, ok := s.db.backend.(Lossy); ok {
 			epoch, err := b.ServerEpoch(ctx)
 			if err != nil {
 				return err
 			}
-			lossy = epoch.Lossy
+			c.lossy = epoch.Lossy
 		}
-		grant, err = s.advanceIn(ctx, tag, period, &call{n: n, strict: true, lossy: lossy})
+		grant, err = s.advanceIn(ctx, tag, period, c)
 		return err
 	})
 	if err != nil {
@@ -131,7 +142,7 @@ func (s *Store) addOnce(ctx context.Context, a Adder, tag string, n int64) (segm
 		return segment.Grant{}, errNoIdentity // the moved IDs are lost
 	}
 	if err == nil && by == 0 {
-		if err = t.checkOrder(false, false); err == nil {
+		if err = t.checkOrder(new(call)); err == nil {
 			_, err = t.advance(n)
 		}
 		if err == nil {
@@ -229,6 +240,8 @@ func (s *Store) create(ctx context.Context, tag segment.Tag) error {
 			return leaf.ErrTagExists
 		case !errors.Is(err, leaf.ErrUnknownTag):
 			return err
+		case t.Deleted && tag.Options.Masked():
+			return tag.Options.CheckNewName()
 		}
 		tag.MaxID = max(tag.MaxID, t.MaxID)
 		*t = newTagText(tag)
@@ -266,7 +279,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 			return err
 		}
 		return s.edit(ctx, name, func(t *tagText, err error) error {
-			*t = tagText{Deleted: true, MaxID: t.MaxID}
+			*t = tagText{Deleted: true, MaxID: t.Options.Used(t.MaxID)}
 			return err
 		})
 	})

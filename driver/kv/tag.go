@@ -45,6 +45,8 @@ func (t tagText) later() string { return t.textAt(max(time.Now().UnixMilli(), t.
 func (t tagText) textAt(updated int64) string {
 	t.Version, t.Updated = format, updated
 	switch {
+	case t.Options.Masked():
+		t.Version = maskFormat
 	case t.Options.Periodic():
 		t.Version = periodFormat
 	case len(t.Options) > 0:
@@ -65,6 +67,10 @@ const optionFormat = format + 1
 // they would serve the tag's own counter.
 const periodFormat = format + 2
 
+// maskFormat is the version of a cell of a tag with a mask. Releases without masks refuse it: they
+// would show the plain numbers.
+const maskFormat = format + 3
+
 // readTag parses the result of text. For a cell without a tag its error wraps [leaf.ErrUnknownTag];
 // a deleted tag still has its counter. For a cell without a counter the error wraps
 // [segment.ErrDamaged].
@@ -75,10 +81,10 @@ func readTag(c Cell) (tagText, error) {
 	var t tagText
 	err := json.Unmarshal([]byte(c.Value), &t)
 	switch {
-	case err == nil && t.Version > periodFormat:
+	case err == nil && t.Version > maskFormat:
 		return tagText{}, fmt.Errorf("%w: %s has format %d, written by a newer release", leaf.ErrUnsupported, c.Key, t.Version)
 	case err == nil && t.Version >= format && t.Deleted:
-		return tagText{MaxID: max(t.MaxID, 0)}, leaf.ErrUnknownTag
+		return tagText{Deleted: true, MaxID: max(t.MaxID, 0)}, leaf.ErrUnknownTag
 	case err != nil || t.Version < format || t.MaxID < 0 || t.Step < 1 || t.Step > segment.MaxStep:
 		return tagText{}, damaged(c)
 	}
@@ -90,9 +96,9 @@ func damaged(c Cell) error {
 }
 
 // checkOrder reports why a call must not move the counter.
-func (t *tagText) checkOrder(strict, lossy bool) error {
-	if strict {
-		return t.Options.CheckStrict(lossy)
+func (t *tagText) checkOrder(c *call) error {
+	if c.strict {
+		return t.Options.CheckStrict(c.lossy, c.masked)
 	}
 	return t.Options.Stockless()
 }

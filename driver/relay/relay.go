@@ -57,6 +57,7 @@ type Store interface {
 	segment.Returner // to the server that made the grant
 	segment.Catalog
 	segment.Expecter
+	segment.MaskedStore // hidden by the servers
 	segment.StrictStore // passed on to the servers' store
 	segment.PeriodCatalog
 

@@ -72,7 +72,7 @@ func (r closingRegistry) Close() error { return r.db.Close() }
 
 func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
-		server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+		server := testleaf.Start(t, testleaf.Options{Store: newStore(t), Segment: segment.SetOptions{Options: segment.Options{MaskKeys: drivertest.MaskKeys}}})
 		return drivertest.StoreBackend{
 			Open: func(t testing.TB) segment.Store {
 				db := open(t, nil, server)

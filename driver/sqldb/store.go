@@ -23,6 +23,7 @@ var (
 	_ segment.Catalog  = (*Store)(nil)
 
 	_ segment.StrictStore   = (*Store)(nil)
+	_ segment.MaskedStore   = (*Store)(nil)
 	_ segment.PeriodCatalog = (*Store)(nil)
 )
 
@@ -111,6 +112,15 @@ func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 
 // AdvanceStrict moves the counter of a tag with strict order, or of a period, forward by n.
 func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
+	return s.advanceStrict(ctx, tag, period, false, n)
+}
+
+// AdvanceMasked moves the counter of a tag with a mask forward by n.
+func (s *Store) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.advanceStrict(ctx, tag, "", true, n)
+}
+
+func (s *Store) advanceStrict(ctx context.Context, tag, period string, masked bool, n int64) (segment.Grant, error) {
 	return call(ctx, &s.handle, fmt.Sprintf("advance %q", tag), func() (segment.Grant, error) {
 		if n < 1 {
 			return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
@@ -118,7 +128,7 @@ func (s *Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) 
 		if err := segment.CheckKnown(tag); err != nil {
 			return segment.Grant{}, err
 		}
-		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Grant, error) { return db.AdvanceStrict(tag, period, n) })
+		return in(ctx, s.db.Transact, func(db *sqlstore.Session) (segment.Grant, error) { return db.AdvanceStrict(tag, period, masked, n) })
 	})
 }
 

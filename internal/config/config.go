@@ -11,6 +11,8 @@ import (
 	_ "embed"
 	"log/slog"
 	"time"
+
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A Config is a server's configuration; example.yaml explains the keys. The yaml tag of a field is
@@ -106,7 +108,14 @@ type Segment struct {
 	MaxCalls       int           `yaml:"max_calls" check:"1..2147483647"`
 	CheckInterval  time.Duration `yaml:"check_interval" check:">0"`
 	RegressionJump int64         `yaml:"regression_jump" check:"0.."`
+	MaskKeys       MaskKeys      `yaml:"mask_keys"` // [Load] reads them into Keys
+
+	// Keys has the keys themselves. It is not a key of the file.
+	Keys segment.MaskKeys
 }
+
+// MaskKeys says where the keys of masks are, by name: env:VARIABLE, or a file.
+type MaskKeys map[string]string
 
 // LargestMaxAhead is the largest value of any max_ahead.
 const LargestMaxAhead = time.Minute

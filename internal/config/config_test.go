@@ -250,6 +250,7 @@ func TestDefaults(t *testing.T) {
 		Segment: config.Segment{
 			Enable: true, Policy: config.PolicyAdaptive, OutageBudget: segment.DefaultOutageBudget, MaxStock: segment.DefaultMaxStock, Wait: segment.DefaultWait,
 			CallTimeout: segment.DefaultCallTimeout, MaxCalls: segment.DefaultMaxCalls, CheckInterval: segment.DefaultCheckInterval,
+			MaskKeys: config.MaskKeys{},
 		},
 		Snowflake: config.Snowflake{
 			Enable: true, Layout: issuer.DefaultLayout, Layouts: config.Layouts{}, MaxAhead: worker.DefaultMaxAhead, Wait: snowflake.DefaultWait,

@@ -68,6 +68,7 @@ func Load(src Source) (Config, []string, error) {
 	l.requireAddresses()
 	l.readURL("store")
 	l.readURL("workers")
+	l.readMaskKeys(vars)
 	if l.check(); len(l.problems) > 0 {
 		return cfg, l.notices, l.problems
 	}

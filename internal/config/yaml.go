@@ -136,6 +136,7 @@ func (d decoder) field(path string, name, n *yaml.Node, section reflect.Value) {
 
 var mapExamples = map[string]string{
 	"snowflake.layouts": "{game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}",
+	"segment.mask_keys": "{k1: /run/secrets/k1, k2: env:MASK_KEY_2}",
 	"limits.tags":       "{order.*: {rate: 1000, burst: 5000}, trial: {quota: 10_000}}",
 }
 

@@ -11,7 +11,7 @@ import (
 // A lender lends ranges to processes with a stock of their own.
 type lender interface {
 	Advance(ctx context.Context, tag string, n int64, before string) (segment.Grant, error)
-	AdvanceStrict(ctx context.Context, tag string, period *string, n int64) (segment.Grant, error)
+	AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (segment.Grant, error)
 	Stockless(ctx context.Context, tag string) (bool, error)
 	Return(ctx context.Context, tag string, last segment.Grant, start int64) error
 }
@@ -26,9 +26,10 @@ func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string
 	return l.Advance(ctx, tag, min(n, int64(i.maxRange)), before)
 }
 
-// AdvanceStrict takes a range of n IDs, 1 … [Issuer.MaxRange], of a tag with strict order or periods;
-// a nil period is that of a caller who knows nothing of periods.
-func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, period *string, n int64) (segment.Grant, error) {
+// AdvanceStrict takes n IDs, 1 … [Issuer.MaxRange], of a tag with strict order, periods or a mask. A
+// nil period is that of a caller who knows nothing of periods; masked is false for one who knows
+// nothing of masks.
+func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err == nil {
 		err = checkCount(int(n), i.maxRange)
@@ -36,7 +37,7 @@ func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, period *string, 
 	if err != nil {
 		return segment.Grant{}, err
 	}
-	return l.AdvanceStrict(ctx, tag, period, n)
+	return l.AdvanceStrict(ctx, tag, period, masked, n)
 }
 
 // Return puts the unused end of such a range back into the stock.

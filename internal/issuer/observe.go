@@ -23,6 +23,9 @@ func (t *Tags) Peek(ctx context.Context, name string) (Peeked, error) {
 	if err != nil {
 		return Peeked{}, fmt.Errorf("peek at tag %q: %w", name, err)
 	}
+	if tag.Options.Masked() {
+		return Peeked{}, fmt.Errorf("peek at tag %q: %w: its numbers are hidden", name, leaf.ErrInvalid)
+	}
 	p := Peeked{Tag: tag, Next: tag.MaxID}
 	for _, st := range t.segments.Stats() {
 		if st.Tag == name && st.Stock > 0 {
@@ -127,7 +130,7 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 	}
 	for moved := false; !moved || tag.MaxID <= largest; moved = true {
 		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, max(1, largest+1-tag.MaxID))
-		if errors.Is(err, segment.ErrPeriodic) { // the least number of each period rises
+		if errors.Is(err, segment.ErrPeriodic) || errors.Is(err, segment.ErrMasked) { // the least number of each period rises
 			return t.liftAll(ctx, tag.Name, largest)
 		}
 		if err != nil {

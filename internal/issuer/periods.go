@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leaf-id/leaf"
@@ -58,16 +59,23 @@ func (i *Issuer) Stockless(ctx context.Context, scheme, key string) (bool, error
 	return false, nil // the call itself tells why
 }
 
-// TakeIn returns n IDs, 1 … [Issuer.MaxRange], of a tag without a stock, and the period that they
-// belong to; empty: the tag has no periods. An empty period means the present one.
-func (i *Issuer) TakeIn(ctx context.Context, scheme, key, period string, n int) (leaf.Range, string, error) {
+// TakeIn returns n IDs, 1 … [Issuer.MaxRange], of a tag without a stock, with the period that they
+// belong to. An empty period means the present one. Contiguous IDs follow one another, which those of
+// a tag with a mask do not.
+func (i *Issuer) TakeIn(ctx context.Context, scheme, key, period string, n int, contiguous bool) (IDs, error) {
 	stockless, err := i.Stockless(ctx, scheme, key)
 	if err == nil && !stockless {
 		err = fmt.Errorf("%w: %q has no periods", leaf.ErrInvalid, key)
 	}
 	if err != nil {
-		return leaf.Range{}, "", err
+		return IDs{}, err
 	}
-	grant, err := i.AdvanceStrict(ctx, key, &period, int64(n))
-	return grant.Range, grant.Period, err
+	grant, err := i.AdvanceStrict(ctx, key, &period, !contiguous || n == 1, int64(n))
+	if contiguous && errors.Is(err, segment.ErrMasked) {
+		err = fmt.Errorf("%w: the numbers of %q are hidden", leaf.ErrNotContiguous, key)
+	}
+	if err != nil {
+		return IDs{}, err
+	}
+	return IDs{Ranges: grant.AppendTo(nil), Period: grant.Period}, nil
 }

@@ -58,6 +58,7 @@ func (noSegments) Failing() iter.Seq[segment.Stats]           { return func(func
 type Tags struct {
 	store    segment.Store
 	segments Segments
+	keys     segment.MaskKeys // of new tags
 	log      *slog.Logger
 }
 
@@ -65,8 +66,11 @@ type Tags struct {
 // this process, nil if nothing does. Each change is logged once to logger; nil
 // discards.
 func NewTags(store segment.Store, segments Segments, logger *slog.Logger) *Tags {
-	return &Tags{store, cmp.Or[Segments](segments, noSegments{}), cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	return &Tags{store, cmp.Or[Segments](segments, noSegments{}), nil, cmp.Or(logger, slog.New(slog.DiscardHandler))}
 }
+
+// UseMaskKeys has new tags with a mask get these keys. It must come before all other calls.
+func (t *Tags) UseMaskKeys(keys segment.MaskKeys) { t.keys = keys }
 
 // StoreID returns the identity of the store, empty where it is not known.
 func (t *Tags) StoreID() string { return t.segments.StoreID() }
@@ -146,6 +150,9 @@ func (t *Tags) Create(ctx context.Context, tag segment.Tag) (segment.Tag, error)
 	catalog, err := t.catalog()
 	if err == nil {
 		err = cmp.Or(tag.Check(), tag.Options.CheckKnown())
+	}
+	if _, relayed := t.store.(upstream); err == nil && !relayed { // else the server behind knows the keys
+		tag.Options, err = t.keys.Complete(tag.Options)
 	}
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("create tag %q: %w", tag.Name, err)
@@ -286,7 +293,7 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 	for left > 0 {
 		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, left)
 		switch {
-		case errors.Is(err, segment.ErrPeriodic): // the least number of each period rises
+		case errors.Is(err, segment.ErrPeriodic), errors.Is(err, segment.ErrMasked): // the least number of each period rises
 			return t.raiseAll(ctx, tag.Name, n)
 		case errors.Is(err, leaf.ErrUnknownTag):
 			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", tag.Name, leaf.ErrUnknownTag)

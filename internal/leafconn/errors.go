@@ -30,6 +30,8 @@ var reasons = map[string]error{
 	"EXHAUSTED":          leaf.ErrExhausted,
 	"FORBIDDEN":          ErrDenied,
 	"INVALID_ARGUMENT":   leaf.ErrInvalid,
+	"MASKED":             segment.ErrMasked,
+	"MASK_KEY":           segment.ErrMaskKey,
 	"NEWER_FORMAT":       worker.ErrNewer,
 	"NOT_CONTIGUOUS":     leaf.ErrNotContiguous,
 	"NO_WORKER_ID":       leaf.ErrNoLease,

@@ -3,6 +3,7 @@ package leafconn
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -29,7 +30,7 @@ func AlterRequest(name string, c segment.Change) *leafv1.AlterTagRequest {
 func CheckOptions(want segment.TagOptions, now *leafv1.Tag) error {
 	have := optionsOf(now)
 	for name, value := range want {
-		if have[name] != value {
+		if have[name] != value && (name != segment.OptionMask || !strings.HasPrefix(have[name], value+":")) { // with the fingerprint
 			return fmt.Errorf("%w: the server has changed the tag, but ignored its option %q: upgrade the server", leaf.ErrUnsupported, name)
 		}
 	}

@@ -30,6 +30,15 @@ func (s Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (
 	return s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true, Period: &period})
 }
 
+// AdvanceMasked passes a call for hidden numbers on to the servers.
+func (s Store) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	g, err := s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true, Period: new(string), Masked: true})
+	if err == nil && g.Masked == nil {
+		return segment.Grant{}, fmt.Errorf("tag %q: %w: it has no mask", tag, leaf.ErrUnknownTag)
+	}
+	return g, err
+}
+
 func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment.Grant, error) {
 	if err := segment.CheckKnown(req.GetTag()); err != nil {
 		return segment.Grant{}, err
@@ -55,7 +64,7 @@ func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment
 		return segment.Grant{
 			Range: leaf.Range{Start: res.GetRange().GetStart(), End: res.GetRange().GetEnd()},
 			Step:  res.GetStep(), Source: srv.host, Version: res.GetVersion(), Store: res.GetStore(), Guarded: true,
-			Period: res.GetPeriod(),
+			Period: res.GetPeriod(), Masked: res.GetMasked(),
 		}, nil
 	})
 }

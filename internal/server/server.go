@@ -163,6 +163,7 @@ func (s *Server) segmentOptions() *segment.SetOptions {
 			Wait:           c.Wait,
 			CallTimeout:    c.CallTimeout,
 			RegressionJump: c.RegressionJump,
+			MaskKeys:       c.Keys,
 			Logger:         s.log,
 		},
 		MaxCalls:      c.MaxCalls,
@@ -243,6 +244,7 @@ func (s *Server) frontend() *frontend.Options {
 	}
 	if s.set != nil {
 		opts.Tags, opts.StoreName = issuer.NewTags(s.store, s.set.Server(), s.log), s.opts.Store.Name
+		opts.Tags.UseMaskKeys(s.cfg.Segment.Keys)
 		opts.OutageBudget, opts.Route = s.cfg.Segment.OutageBudget, s.opts.Store.Route()
 	}
 	if s.times != nil {

@@ -27,6 +27,9 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err := s.keepsOptions(tag.Options); err != nil {
 		return err
 	}
+	if err := s.checkName(tag); err != nil {
+		return err
+	}
 	start, strict := tag.MaxID, tag.Options.Stockless() != nil
 	if strict {
 		tag.MaxID = full
@@ -42,6 +45,9 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err == nil && has {
 		end, err = s.keptEnd(tag.Name)
 	}
+	if err == nil && end.Valid { // deleted since the check
+		err = tag.Options.CheckNewName()
+	}
 	if err == nil && strict {
 		return s.createStrict(tag.Name, max(start, end.V))
 	}
@@ -51,12 +57,43 @@ func (s *Session) Create(tag segment.Tag) error {
 	return err
 }
 
+// checkName refuses a mask for the name of a deleted tag, also one deleted by hand, which leaves its
+// row in leaf_strict.
+func (s *Session) checkName(tag segment.Tag) error {
+	again := tag.Options.CheckNewName()
+	if again == nil {
+		return nil
+	}
+	if _, err := s.load(tag.Name, ""); !errors.Is(err, leaf.ErrUnknownTag) {
+		return cmp.Or(err, error(Refusal{leaf.ErrTagExists}))
+	}
+	for _, table := range []string{deletedTable, strictTable} {
+		has, err := s.HasTable(table)
+		if err != nil {
+			return err
+		}
+		if !has {
+			continue
+		}
+		var end int64
+		err = s.QueryRow(`SELECT max_id FROM `+table+` WHERE name = $1`, tag.Name).Scan(&end)
+		if err == nil {
+			err = Refusal{again}
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Remove deletes a tag and keeps its counter.
 func (s *Session) Remove(name string) error {
-	r, err := s.load(name, s.ForUpdate)
+	r, err := s.loadAll(name, s.ForUpdate)
 	if err != nil {
 		return err
 	}
+	r.maxID.V = r.options.Used(r.maxID.V)
 	if has, err := s.HasTable(deletedTable); err != nil || !has {
 		if err == nil {
 			err = Refusal{MissingTable{deletedTable, s.DeletedTable}}

@@ -20,8 +20,8 @@ import (
 const full = math.MaxInt64
 
 // AdvanceStrict moves a counter in leaf_strict, within a transaction: that of the tag, or of one of
-// its periods.
-func (s *Session) AdvanceStrict(name, period string, n int64) (g segment.Grant, err error) {
+// its periods. Masked: the caller hides the numbers.
+func (s *Session) AdvanceStrict(name, period string, masked bool, n int64) (g segment.Grant, err error) {
 	r, err := s.loadAll(name, "")
 	if err != nil {
 		return segment.Grant{}, err
@@ -30,6 +30,9 @@ func (s *Session) AdvanceStrict(name, period string, n int64) (g segment.Grant, 
 		return segment.Grant{}, Refusal{fmt.Errorf("%w: it has no strict order", leaf.ErrUnknownTag)}
 	}
 	period, err = r.options.PeriodOf(period, time.Now())
+	if err == nil {
+		err = r.options.CheckStrict(false, masked) // before the first change
+	}
 	if err != nil {
 		return segment.Grant{}, Refusal{err}
 	}
@@ -51,7 +54,7 @@ func (s *Session) AdvanceStrict(name, period string, n int64) (g segment.Grant, 
 	err = s.QueryRow(`SELECT max_id, `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)+` FROM leaf_strict WHERE name = $1`, counter).
 		Scan(&g.Range.End, &g.Store, &g.Server)
 	if err == nil {
-		err = r.options.CheckStrict(g.Server != "")
+		err = r.options.CheckStrict(g.Server != "", masked)
 	}
 	g.Range.Start = g.Range.End - n
 	return g, err

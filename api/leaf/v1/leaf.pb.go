@@ -640,7 +640,10 @@ type AdvanceRequest struct {
 	Strict bool `protobuf:"varint,4,opt,name=strict,proto3" json:"strict,omitempty"`
 	// Present, together with strict, if the program knows tags with periods: the first day of one,
 	// or empty for the present one. Without it such a tag fails with PERIODIC.
-	Period        *string `protobuf:"bytes,5,opt,name=period,proto3,oneof" json:"period,omitempty"`
+	Period *string `protobuf:"bytes,5,opt,name=period,proto3,oneof" json:"period,omitempty"`
+	// Together with strict: the program knows tags with a mask. Without it such a tag fails with
+	// MASKED.
+	Masked        bool `protobuf:"varint,6,opt,name=masked,proto3" json:"masked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +713,13 @@ func (x *AdvanceRequest) GetPeriod() string {
 	return ""
 }
 
+func (x *AdvanceRequest) GetMasked() bool {
+	if x != nil {
+		return x.Masked
+	}
+	return false
+}
+
 type AdvanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Range *Range                 `protobuf:"bytes,1,opt,name=range,proto3" json:"range,omitempty"`
@@ -723,7 +733,9 @@ type AdvanceResponse struct {
 	// The tag has strict order. Discard the range if the request said so and the answer does not.
 	Strict bool `protobuf:"varint,5,opt,name=strict,proto3" json:"strict,omitempty"`
 	// The period that the numbers belong to. Empty: the tag has none.
-	Period        string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
+	Period string `protobuf:"bytes,6,opt,name=period,proto3" json:"period,omitempty"`
+	// The numbers of a tag with a mask, hidden by the server. There is no range then.
+	Masked        []int64 `protobuf:"varint,7,rep,packed,name=masked,proto3" json:"masked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -798,6 +810,13 @@ func (x *AdvanceResponse) GetPeriod() string {
 		return x.Period
 	}
 	return ""
+}
+
+func (x *AdvanceResponse) GetMasked() []int64 {
+	if x != nil {
+		return x.Masked
+	}
+	return nil
 }
 
 type ReturnRequest struct {
@@ -1110,21 +1129,23 @@ const file_leaf_v1_leaf_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
 	"\vretry_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryDelay\"\x90\x01\n" +
+	"retryDelay\"\xa8\x01\n" +
 	"\x0eAdvanceRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x16\n" +
 	"\x06before\x18\x03 \x01(\tR\x06before\x12\x16\n" +
 	"\x06strict\x18\x04 \x01(\bR\x06strict\x12\x1b\n" +
-	"\x06period\x18\x05 \x01(\tH\x00R\x06period\x88\x01\x01B\t\n" +
-	"\a_period\"\xab\x01\n" +
+	"\x06period\x18\x05 \x01(\tH\x00R\x06period\x88\x01\x01\x12\x16\n" +
+	"\x06masked\x18\x06 \x01(\bR\x06maskedB\t\n" +
+	"\a_period\"\xc3\x01\n" +
 	"\x0fAdvanceResponse\x12$\n" +
 	"\x05range\x18\x01 \x01(\v2\x0e.leaf.v1.RangeR\x05range\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
 	"\x05store\x18\x04 \x01(\tR\x05store\x12\x16\n" +
 	"\x06strict\x18\x05 \x01(\bR\x06strict\x12\x16\n" +
-	"\x06period\x18\x06 \x01(\tR\x06period\"c\n" +
+	"\x06period\x18\x06 \x01(\tR\x06period\x12\x16\n" +
+	"\x06masked\x18\a \x03(\x03R\x06masked\"c\n" +
 	"\rReturnRequest\x12\x10\n" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x03R\x05start\x12\x10\n" +

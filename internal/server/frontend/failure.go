@@ -77,6 +77,7 @@ var kinds = []struct {
 	{worker.ErrLeaseLost, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "LEASE_LOST"}},
 	{worker.ErrNoPool, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Reason: "UNKNOWN_POOL"}},
 	{worker.ErrPoolExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "POOL_EXISTS"}},
+	{segment.ErrMaskKey, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "MASK_KEY"}},
 	{leaf.ErrExhausted, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "EXHAUSTED"}},
 	{issuer.ErrBadKey, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Java: -2, Reason: "BAD_KEY"}}, // a tag that Java Leaf does not have
 	{leaf.ErrNotContiguous, Kind{HTTP: http.StatusBadRequest, RPC: connect.CodeInvalidArgument, Reason: "NOT_CONTIGUOUS"}},
@@ -85,6 +86,7 @@ var kinds = []struct {
 	{issuer.ErrNoScheme, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeUnimplemented, Reason: "UNKNOWN_SCHEME"}},
 	{leaf.ErrUnknownTag, Kind{HTTP: http.StatusNotFound, RPC: connect.CodeNotFound, Java: -2, Reason: "UNKNOWN_TAG"}},
 	{leaf.ErrTagExists, Kind{HTTP: http.StatusConflict, RPC: connect.CodeAlreadyExists, Reason: "TAG_EXISTS"}},
+	{segment.ErrMasked, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "MASKED"}},
 	{segment.ErrPeriodic, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "PERIODIC"}},
 	{segment.ErrStrict, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "STRICT_ORDER"}},
 	{issuer.ErrHeld, Kind{HTTP: http.StatusConflict, RPC: connect.CodeFailedPrecondition, Reason: "WORKER_HELD"}},

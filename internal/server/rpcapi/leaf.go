@@ -63,8 +63,11 @@ func (s *leafService) next(ctx context.Context, scheme, key, period string) (iss
 		id, err := s.IDs.Next(ctx, scheme, key)
 		return id, "", err
 	}
-	r, period, err := s.IDs.TakeIn(ctx, scheme, key, period, 1)
-	return issuer.ID{Number: r.Start}, period, err
+	ids, err := s.IDs.TakeIn(ctx, scheme, key, period, 1, false)
+	if err != nil {
+		return issuer.ID{}, "", err
+	}
+	return issuer.ID{Number: ids.Ranges[0].Start}, ids.Period, nil
 }
 
 func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv1.TakeResponse, error) {
@@ -132,10 +135,7 @@ func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids is
 	case err != nil:
 		return issuer.IDs{}, err
 	case stockless || req.GetPeriod() != "":
-		var r leaf.Range
-		r, ids.Period, err = s.IDs.TakeIn(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod(), n)
-		ids.Ranges = []leaf.Range{r}
-		return ids, err
+		return s.IDs.TakeIn(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod(), n, req.GetContiguous())
 	case req.GetContiguous():
 		var r leaf.Range
 		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)

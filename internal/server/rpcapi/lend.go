@@ -23,7 +23,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	}
 	if req.GetStrict() {
 		advance = func() (segment.Grant, error) {
-			return s.IDs.AdvanceStrict(ctx, req.GetTag(), req.Period, req.GetCount())
+			return s.IDs.AdvanceStrict(ctx, req.GetTag(), req.Period, req.GetMasked(), req.GetCount())
 		}
 	}
 	grant, err := advance()
@@ -31,7 +31,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 		s.refund(ctx, req.GetTag(), charged)
 		return nil, err
 	}
-	if rest := grant.Range.Len() - charged; rest < 0 {
+	if rest := grant.Len() - charged; rest < 0 {
 		s.refund(ctx, req.GetTag(), -rest)
 	} else if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), rest); err != nil {
 		// The first charge stays: the counter may have moved for this call.
@@ -40,7 +40,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 	}
 	return &leafv1.AdvanceResponse{
 		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version, Store: grant.Store,
-		Strict: req.GetStrict(), Period: grant.Period,
+		Strict: req.GetStrict(), Period: grant.Period, Masked: grant.Masked,
 	}, nil
 }
 

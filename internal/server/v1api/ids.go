@@ -160,10 +160,7 @@ func (q *request) take(p params) (ids issuer.IDs, err error) {
 	ctx := q.http.Context()
 	switch {
 	case p.stockless || p.period != "":
-		var r leaf.Range
-		r, ids.Period, err = q.IDs.TakeIn(ctx, q.scheme, q.key, p.period, p.n)
-		ids.Ranges = []leaf.Range{r}
-		return ids, err
+		return q.IDs.TakeIn(ctx, q.scheme, q.key, p.period, p.n, p.contiguous)
 	case p.contiguous:
 		var r leaf.Range
 		r, err = q.IDs.TakeContiguous(ctx, q.scheme, q.key, p.n)

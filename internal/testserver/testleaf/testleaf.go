@@ -65,6 +65,7 @@ func newServer(o Options) *Server {
 		s.Set = segment.NewSet(o.Store, &o.Segment)
 		sources[issuer.Segment] = issuer.Numbers(s.Set)
 		s.opts.Tags = issuer.NewTags(o.Store, s.Set.Server(), nil)
+		s.opts.Tags.UseMaskKeys(o.Segment.MaskKeys)
 	}
 	if o.Registry != nil {
 		s.opts.Workers = issuer.NewWorkers(o.Registry, nil, nil)

@@ -1,0 +1,178 @@
+package segment_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/mask"
+	"github.com/leaf-id/leaf/segment"
+)
+
+var masked = segment.Tag{Name: "order", MaxID: 1, Step: 10, Options: segment.TagOptions{
+	segment.OptionMask: "k1:10^6:" + drivertest.MaskKeys["k1"].Fingerprint(),
+}}
+
+// maskedSet returns a set over a store with the tag masked, whose counter is at maxID.
+func maskedSet(t *testing.T, keys segment.MaskKeys, maxID int64) (*segment.Set, segment.Store) {
+	t.Helper()
+	store := memory.New().Store()
+	tag := masked
+	tag.MaxID = maxID
+	if err := store.Create(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{MaskKeys: keys}})
+	t.Cleanup(func() {
+		if err := set.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return set, store
+}
+
+// counter returns the counter of the only tag.
+func counter(t *testing.T, store segment.Store) int64 {
+	t.Helper()
+	for tag, err := range store.Tags(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag.MaxID
+	}
+	return 0
+}
+
+// Whatever takes the numbers of a tag with a mask gets the hidden ones, one for each step of the
+// counter.
+func TestMaskedNumbers(t *testing.T) {
+	set, store := maskedSet(t, drivertest.MaskKeys, 1)
+	var got []int64
+	take := func(ranges []leaf.Range, err error) {
+		t.Helper()
+		for _, r := range ranges {
+			if r.Len() != 1 {
+				t.Errorf("got %v", r)
+			}
+			got = append(got, r.Start)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	next := func(n int64, err error) { t.Helper(); take([]leaf.Range{{Start: n, End: n + 1}}, err) }
+	next(set.Next(t.Context(), "order"))
+	next(set.Next(t.Context(), "order"))
+	take(set.Take(t.Context(), "order", nil, 3))
+	c := set.Cursor("order", 5)
+	next(c.Next(t.Context()))
+	next(c.Next(t.Context()))
+	r, err := set.TakeContiguous(t.Context(), "order", 1)
+	take([]leaf.Range{r}, err)
+	_, err = set.TakeContiguous(t.Context(), "order", 2)
+	wantError(t, err, leaf.ErrNotContiguous)
+	g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, true, 2)
+	take(g.AppendTo(nil), err)
+	if !g.Range.Empty() {
+		t.Errorf("the grant has the plain range %v", g.Range)
+	}
+	d, _ := mask.ParseDomain("10^6")
+	m, err := mask.New(drivertest.MaskKeys["k1"], d, "order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, hidden := range got {
+		if n, err := m.Reveal(hidden); err != nil || n != int64(i+1) {
+			t.Errorf("%d is the number %d, %v, want %d", hidden, n, err, i+1)
+		}
+	}
+	if n := counter(t, store); n != int64(len(got)+1) {
+		t.Errorf("the counter is at %d after %d numbers", n, len(got))
+	}
+}
+
+// A stock, a call without knowledge of masks, and more numbers than a call may have are refused.
+func TestMaskedRefusals(t *testing.T) {
+	set, store := maskedSet(t, drivertest.MaskKeys, 1)
+	_, err := set.Server().Advance(t.Context(), "order", 5, "")
+	wantError(t, err, segment.ErrMasked)
+	_, err = set.Server().AdvanceStrict(t.Context(), "order", new(string), false, 1)
+	wantError(t, err, segment.ErrMasked)
+	_, err = segment.AdvanceAny(t.Context(), store, "order", 5)
+	wantError(t, err, segment.ErrMasked)
+	_, err = set.Take(t.Context(), "order", nil, 10_001)
+	wantError(t, err, leaf.ErrInvalid)
+	if n := counter(t, store); n != 1 {
+		t.Errorf("the counter is at %d", n)
+	}
+}
+
+// Without the key, or with another one of its name, no number is spent.
+func TestMaskKeyMissing(t *testing.T) {
+	for _, keys := range []segment.MaskKeys{nil, {"k2": drivertest.MaskKeys["k1"]}, {"k1": mask.Key{2}}} {
+		set, store := maskedSet(t, keys, 1)
+		_, err := set.Next(t.Context(), "order")
+		wantError(t, err, segment.ErrMaskKey)
+		_, err = set.Server().AdvanceStrict(t.Context(), "order", nil, true, 2)
+		wantError(t, err, segment.ErrMaskKey)
+		if n := counter(t, store); n != 1 {
+			t.Errorf("%v: the counter is at %d", keys, n)
+		}
+	}
+}
+
+// Beyond the domain nothing begins again, and the error does not tell the counter.
+func TestMaskedOverflow(t *testing.T) {
+	set, _ := maskedSet(t, drivertest.MaskKeys, 999_998)
+	if ranges, err := set.Take(t.Context(), "order", nil, 2); err != nil || len(ranges) != 2 {
+		t.Errorf("the last two numbers: %v, %v", ranges, err)
+	}
+	_, err := set.Next(t.Context(), "order")
+	wantError(t, err, leaf.ErrOverflow)
+	if strings.Contains(err.Error(), "00000") {
+		t.Error(err)
+	}
+}
+
+func TestMaskOptions(t *testing.T) {
+	for _, o := range []segment.TagOptions{
+		{"mask": "k1"}, {"mask": "k1:10^5"}, {"mask": "k 1:53"}, {"mask": ":53"}, {"mask": "k1:53:0123"}, {"mask": "k1:53:0123456789ab:"},
+		{"mask": "k1:53", "order": "strict"}, {"mask": "k1:53", "period": "day"}, {"mask": "k1:10^9", "form": "{n:8}"},
+	} {
+		wantError(t, segment.Tag{Name: "order", MaxID: 1, Step: 1, Options: o}.Check(), leaf.ErrInvalid)
+	}
+	for _, o := range []segment.TagOptions{{"mask": "k1:63"}, {"mask": "k.1:10^9:0123456789ab", "form": "{n:9}"}} {
+		if err := (segment.Tag{Name: "order", MaxID: 1, Step: 1, Options: o}).Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	narrow := segment.TagOptions{"mask": "k1:10^9", "form": "{n:9}"}
+	_, err := narrow.Change(segment.TagOptions{"form": "C-{n:8}"})
+	wantError(t, err, leaf.ErrInvalid)
+	for value, want := range map[string]int64{"k1:10^6": 1_000_000, "k1:53": 1 << 53, "k1:63": math.MaxInt64, "of a newer release": math.MaxInt64, "": 7} {
+		if got := (segment.TagOptions{"mask": value}).Used(7); got != want {
+			t.Errorf("after the mask %q a name begins at %d, want %d", value, got, want)
+		}
+	}
+}
+
+func TestCompleteMask(t *testing.T) {
+	keys, print := drivertest.MaskKeys, drivertest.MaskKeys["k1"].Fingerprint()
+	for value, want := range map[string]string{
+		"k1:10^9": "k1:10^9:" + print, "k1:10^9:" + print: "k1:10^9:" + print, "k2:53:0123456789ab": "k2:53:0123456789ab", "": "",
+		"k2:53": "error", "k1:53:0123456789ab": "error",
+	} {
+		got, err := keys.Complete(segment.TagOptions{"mask": value})
+		if want == "error" {
+			if !errors.Is(err, segment.ErrMaskKey) || strings.Contains(err.Error(), "0100000000") {
+				t.Errorf("%q: %v", value, err)
+			}
+		} else if err != nil || got["mask"] != want {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+}
