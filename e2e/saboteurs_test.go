@@ -20,7 +20,7 @@ import (
 type sabotagedServer struct {
 	rule, what string
 	scenario   string
-	find       func(t *testing.T, program []string) (sign error, took time.Duration)
+	find       func(t *testing.T, program []string) (took time.Duration, sign error)
 }
 
 // sabotagedServers lists the broken rules that real servers soon show; the simulator has the others,
@@ -64,7 +64,7 @@ func TestSabotagedServers(t *testing.T) {
 	for _, s := range sabotagedServers {
 		t.Run(s.rule+"/"+s.scenario, func(t *testing.T) {
 			program := []string{"env", sabotageVariable + "=" + s.rule, labBuild(t, "sabotaged", "leaflab", "-overlay", overlay)}
-			sign, took := s.find(t, program)
+			took, sign := s.find(t, program)
 			got := labcheck.Saboteur{Rule: s.rule, What: s.what, Kind: s.scenario, Schedules: 1, Took: took}
 			if sign != nil {
 				got.Sign = sign.Error()
@@ -83,11 +83,11 @@ func TestSabotagedServers(t *testing.T) {
 }
 
 // timed runs a scenario that reports a duplicate ID.
-func timed(scenario func(t *testing.T, program ...string) error) func(*testing.T, []string) (error, time.Duration) {
-	return func(t *testing.T, program []string) (error, time.Duration) {
+func timed(scenario func(t *testing.T, program ...string) error) func(*testing.T, []string) (time.Duration, error) {
+	return func(t *testing.T, program []string) (time.Duration, error) {
 		begin := time.Now()
 		err := scenario(t, program...)
-		return err, time.Since(begin)
+		return time.Since(begin), err
 	}
 }
 
@@ -111,8 +111,8 @@ func twoNames(t *testing.T, program ...string) error {
 
 // onSegments subjects servers of one store to a fault again and again; without a fault the broken
 // rule shows by itself.
-func onSegments(store, fault string) func(*testing.T, []string) (error, time.Duration) {
-	return func(t *testing.T, program []string) (error, time.Duration) {
+func onSegments(store, fault string) func(*testing.T, []string) (time.Duration, error) {
+	return func(t *testing.T, program []string) (time.Duration, error) {
 		c := newCluster(t, store, labStores[store], program...)
 		defer c.finish()
 		d := &deck{cluster: c}
@@ -126,8 +126,8 @@ func onSegments(store, fault string) func(*testing.T, []string) (error, time.Dur
 }
 
 // onStrict subjects servers with strict order on one store to faults, until the order is wrong.
-func onStrict(store string, faults ...string) func(*testing.T, []string) (error, time.Duration) {
-	return func(t *testing.T, program []string) (error, time.Duration) {
+func onStrict(store string, faults ...string) func(*testing.T, []string) (time.Duration, error) {
+	return func(t *testing.T, program []string) (time.Duration, error) {
 		c := newStrictCluster(t, store, strictStores[store], program...)
 		defer c.finish()
 		d := &deck{cluster: c}
@@ -141,7 +141,7 @@ func onStrict(store string, faults ...string) func(*testing.T, []string) (error,
 }
 
 // onClients has clients use one of two servers in every way that clients do.
-func onClients(server string) func(*testing.T, []string) (error, time.Duration) {
+func onClients(server string) func(*testing.T, []string) (time.Duration, error) {
 	return timed(func(t *testing.T, program ...string) error {
 		c := newClientele(t, program...)
 		defer c.stop()
@@ -156,8 +156,8 @@ func onClients(server string) func(*testing.T, []string) (error, time.Duration) 
 }
 
 // onWorkerIDs has servers that lease worker IDs meet a fault again and again.
-func onWorkerIDs(store string, registry func(*testing.T) *leaseRegistry, fault string) func(*testing.T, []string) (error, time.Duration) {
-	return func(t *testing.T, program []string) (error, time.Duration) {
+func onWorkerIDs(store string, registry func(*testing.T) *leaseRegistry, fault string) func(*testing.T, []string) (time.Duration, error) {
+	return func(t *testing.T, program []string) (time.Duration, error) {
 		c := newLeaseCluster(t, store, registry(t), func(string) []string { return program[1:] })
 		defer func() { close(c.over); c.wg.Wait() }()
 		var faults []*leaseFault
@@ -172,12 +172,12 @@ func onWorkerIDs(store string, registry func(*testing.T) *leaseRegistry, fault s
 
 // firstTwice has faults strike until clients have received an ID twice, and tells when they had;
 // nil: not within two minutes.
-func firstTwice(t *testing.T, h *labcheck.History, elapsed func() time.Duration, strike func()) (sign error, took time.Duration) {
+func firstTwice(t *testing.T, h *labcheck.History, elapsed func() time.Duration, strike func()) (took time.Duration, sign error) {
 	return firstSign(t, func() error { return h.Unique() }, elapsed, strike)
 }
 
 // firstSign has faults strike until a check fails, and tells when it did.
-func firstSign(t *testing.T, check func() error, elapsed func() time.Duration, strike func()) (sign error, took time.Duration) {
+func firstSign(t *testing.T, check func() error, elapsed func() time.Duration, strike func()) (took time.Duration, sign error) {
 	seen := make(chan struct{})
 	go func() {
 		defer close(seen)
@@ -190,7 +190,7 @@ func firstSign(t *testing.T, check func() error, elapsed func() time.Duration, s
 	for {
 		select {
 		case <-seen:
-			return sign, took
+			return took, sign
 		default:
 			strike()
 		}

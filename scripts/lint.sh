@@ -58,12 +58,24 @@ stale_generated() {
 	rm -rf "$copy"
 }
 
+# sabotaged checks the code behind the lab's tags, in a copy that has the lab's faults.
+sabotaged() {
+	local copy status=0
+	copy=$(mktemp -d)
+	git ls-files -z | xargs -0 cp --parents -t "$copy"
+	(cd "$copy/e2e" && go run ./lab/saboteurs/overlay -plant && "$staticcheck" -tags leafsabotage . ./lab/...) || status=1
+	(cd "$copy" && "$staticcheck" -tags leaflab ./internal/server) || status=1
+	rm -rf "$copy"
+	return $status
+}
+
 staticcheck=$(go tool -modfile=tools.mod -n staticcheck)
 
 check 'gofmt' gofmt -l .
 check 'go vet' each go vet ./...
 check 'builds on macOS and Windows' other_systems
 check 'staticcheck' each "$staticcheck" ./...
+check 'staticcheck of the lab' sabotaged
 check 'go fix' each go fix -diff ./...
 check 'go mod tidy' each go mod tidy -diff
 check 'no file above 500 lines' long_files

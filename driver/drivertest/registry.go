@@ -24,7 +24,17 @@ type RegistryBackend struct {
 // that the registry implements, each rule in a subtest on a state of its own.
 // newBackend makes a fresh state without any record.
 func TestRegistry(t *testing.T, newBackend func(t testing.TB) RegistryBackend) {
-	for _, r := range registryRules() {
+	testRegistry(t, registryRules(), newBackend)
+}
+
+// TestAssigner checks the rules for a [worker.Assigner] whose cells do not fit the others of
+// [TestRegistry].
+func TestAssigner(t *testing.T, newBackend func(t testing.TB) RegistryBackend) {
+	testRegistry(t, assignRules(), newBackend)
+}
+
+func testRegistry(t *testing.T, rules []registryRule, newBackend func(t testing.TB) RegistryBackend) {
+	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			if err := r.run(t, newBackend(t)); err != nil {
 				t.Errorf("%v\nthe rule: %s", err, r.why)
@@ -47,5 +57,5 @@ func (r registryRule) run(t testing.TB, backend RegistryBackend) error {
 }
 
 func registryRules() []registryRule {
-	return slices.Concat(swapRules(), recordRules(), registryFaultRules(), watchRules())
+	return slices.Concat(swapRules(), recordRules(), assignRules(), registryFaultRules(), watchRules())
 }

@@ -24,7 +24,6 @@ func recordRules() []registryRule {
 		{"clock", "the clock is the zero time, or within a minute of this machine's and never goes backwards", registryClock},
 		{"epoch", "a registry that may lose writes can tell, and names one incarnation to all clients while its server stands", serverEpochs},
 		{"pools", "programs lease, renew and release worker IDs of a pool through any client", pools},
-		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
 	}
 }
 
@@ -276,6 +275,13 @@ func serverEpochs(ctx context.Context, b *registryFixture) error {
 		}
 	}
 	return nil
+}
+
+// assignRules are those for a [worker.Assigner].
+func assignRules() []registryRule {
+	return []registryRule{
+		{"assign", "a registry that assigns worker IDs assigns one that the layouts hold", assigns},
+	}
 }
 
 func assigns(ctx context.Context, b *registryFixture) error {

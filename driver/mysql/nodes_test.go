@@ -18,12 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/mysql"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// The suite of package drivertest does not fit Nodes: its cells are those of one process,
+// Most rules of package drivertest do not fit Nodes: its cells are those of one process,
 // and the one that may be written is known only after Assign. What must hold instead is
 // in this file: a row and an ID for each start, and for the cell of that ID the
 // compare-and-swap of whole records.
@@ -60,6 +61,16 @@ func (b nodeBed) start(t testing.TB, edit func(*mysql.NodesOptions)) *mysql.Node
 	}
 	t.Cleanup(func() { n.Close() })
 	return n
+}
+
+func TestNodesAssign(t *testing.T) {
+	drivertest.TestAssigner(t, func(t testing.TB) drivertest.RegistryBackend {
+		b := newNodeBed(t)
+		if err := b.init(t); err != nil {
+			t.Fatal(err)
+		}
+		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry { return b.start(t, nil) }}
+	})
 }
 
 func (b nodeBed) exec(t testing.TB, statements ...string) {

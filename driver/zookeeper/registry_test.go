@@ -47,6 +47,14 @@ func TestLeafRegistry(t *testing.T) {
 	})
 }
 
+// The other rules do not fit a Leaf itself: it knows one worker ID.
+func TestLeafAssigns(t *testing.T) {
+	drivertest.TestAssigner(t, func(t testing.TB) drivertest.RegistryBackend {
+		tr := newTree(t)
+		return drivertest.RegistryBackend{Open: func(t testing.TB) worker.Registry { return tr.leaf(t, nil) }}
+	})
+}
+
 func TestStore(t *testing.T) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		tr := newTree(t)

@@ -15,6 +15,12 @@ type proof struct{ fault, rule string }
 
 func (p proof) String() string { return p.fault + ": " + p.rule }
 
+// family begins the name of the fault.
+func (p proof) family() string {
+	family, _, _ := strings.Cut(p.fault, " ")
+	return family
+}
+
 // shared is the code below several drivers. A fault without a family is in each of them.
 var shared = []string{"kv", "sql"}
 
@@ -33,8 +39,8 @@ func readProofs(text string) (all []proof, err error) {
 			return nil, fmt.Errorf("proofs.txt: %q names no fault", line)
 		}
 		for fault := range strings.SplitSeq(faults, ", ") {
-			if first, _, _ := strings.Cut(fault, " "); slices.Contains(families, first) {
-				all = append(all, proof{fault, rule})
+			if p := (proof{fault, rule}); slices.Contains(families, p.family()) {
+				all = append(all, p)
 				continue
 			}
 			for _, family := range shared {

@@ -39,11 +39,10 @@ func TestRulesHaveFaults(t *testing.T) {
 		if !asked[p.fault] {
 			t.Errorf("proofs.txt: %q is not planted", p.fault)
 		}
-		family, _, _ := strings.Cut(p.fault, " ")
 		if have[p.rule] == nil {
 			have[p.rule] = map[string]bool{}
 		}
-		have[p.rule][family] = true
+		have[p.rule][p.family()] = true
 	}
 	for _, rule := range rules {
 		for _, family := range shared {

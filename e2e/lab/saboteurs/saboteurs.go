@@ -46,18 +46,7 @@ var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
 // is the folder of the product's module. Every fault is in the copy; the environment variable
 // LEAFLAB_SABOTAGE names the one that a process is to have.
 func Overlay(root, dir string) (string, error) {
-	files, err := plant(root, faults())
-	if err != nil {
-		return "", err
-	}
-	err = fs.WalkDir(added, "testdata", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := added.ReadFile(path)
-		files[strings.TrimPrefix(path, "testdata/")] = string(text)
-		return err
-	})
+	files, err := sabotaged(root)
 	if err != nil {
 		return "", err
 	}
@@ -75,6 +64,33 @@ func Overlay(root, dir string) (string, error) {
 	}
 	path := filepath.Join(dir, "overlay.json")
 	return path, os.WriteFile(path, overlay, 0o600)
+}
+
+// Plant writes all faults into the module of the product in the folder root.
+func Plant(root string) error {
+	files, err := sabotaged(root)
+	for name, text := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		err = cmp.Or(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+	}
+	return err
+}
+
+// sabotaged returns the files of the copy that differ from those of root, by name.
+func sabotaged(root string) (files map[string]string, err error) {
+	files, err = plant(root, faults())
+	if err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(added, "testdata", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := added.ReadFile(path)
+		files[strings.TrimPrefix(path, "testdata/")] = string(text)
+		return err
+	})
+	return files, err
 }
 
 // plant returns the files of root with the faults in them, by name.

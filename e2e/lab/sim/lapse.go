@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf/worker"
@@ -80,9 +81,11 @@ func (w *poolWorld) straggle(m *machine) {
 	p.mu.Lock()
 	p.pauses = pauses{at: 3, after: true}
 	p.mu.Unlock()
+	var taken atomic.Int64 // the first time of the other program
 	late := &program{w: w, name: "the late", rng: w.random(fmt.Sprint("late ", w.now())), via: m}
 	w.clients.Go(func() {
 		if late.claim(); late.lease != nil {
+			late.cursor = max(late.cursor, taken.Load())
 			late.issue()
 		}
 	})
@@ -92,6 +95,7 @@ func (w *poolWorld) straggle(m *machine) {
 		other = w.machines[1]
 	}
 	if fast := w.lessee("the fast", other); fast.lease != nil {
+		taken.Store(fast.cursor)
 		fast.issue()
 	}
 	w.note("a server takes over that lacks the latest writes")

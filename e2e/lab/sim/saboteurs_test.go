@@ -111,6 +111,7 @@ var saboteurs = []saboteur{
 	{"W12 floor after a restore", "pools", "a claim begins before leases that a backup does not know", twice},
 	{"W12 renewed late", "pools", "a renewal after the limit counts", twice},
 	{"W12 present incarnation", "pools", "a renewal counts whose record another server has written", twice},
+	{"W12 incarnation after", "pools", "a claim counts by the incarnation from before its swap", twice},
 	{"W12 program's clock", "pools", "a program looks at its clock, not at the time in the ID", twice},
 	{"W12 fork", "pools", "a child goes on with its parent's lease", twice},
 }

@@ -20,7 +20,7 @@ import (
 
 var (
 	heldMu sync.Mutex
-	held   = map[*Store]segment.Grant{} // a range for a later call
+	held   = map[heldFor]segment.Grant{} // a range for a later call
 
 	afterUnknown atomic.Bool
 	stuck        sync.Map // stores whose connection a listing keeps
@@ -93,16 +93,22 @@ func (s *Store) sabotagedGrant(ctx context.Context, tag string, n int64, g segme
 	return g, err
 }
 
-// downwards gives every other caller the range below that of the one before it.
+// heldFor are calls for the same number of IDs.
+type heldFor struct {
+	s *Store
+	n int64
+}
+
+// downwards gives every other call for n IDs the range below that of the one before it.
 func (s *Store) downwards(ctx context.Context, tag string, n int64, g segment.Grant) (segment.Grant, error) {
 	heldMu.Lock()
 	defer heldMu.Unlock()
-	low, ok := held[s]
-	delete(held, s)
-	if ok && low.Range.Len() == g.Range.Len() {
+	calls := heldFor{s, n}
+	if low, ok := held[calls]; ok {
+		delete(held, calls)
 		return low, nil
 	}
-	held[s] = g
+	held[calls] = g
 	return s.db.Advance(ctx, tag, n)
 }
 
