@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/load"
 )
 
-// serveEcho is a server of package grpc with the one method Next, which counts. It prints its
+// serveEcho is a server of package grpc with the methods Next and Stream, which count. It prints its
 // address.
 func serveEcho() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,43 +33,34 @@ func serveEcho() error {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: leafv1connect.LeafServiceName, HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Next", Handler: next}},
+		Streams: []grpc.StreamDesc{{StreamName: "Stream", ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error { return echoStream(stream, &n) }}},
 	}, new(struct{}))
 	fmt.Println(listener.Addr())
 	return s.Serve(listener)
 }
 
-// startEcho starts this program as that server.
-func startEcho(ctx context.Context) (addr string, pid int, stop func(), err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", 0, nil, err
+// echoStream answers each message with as many numbers as it asks for.
+func echoStream(stream grpc.ServerStream, n *atomic.Int64) error {
+	for {
+		var req leafv1.StreamRequest
+		if err := stream.RecvMsg(&req); err != nil {
+			return err
+		}
+		res := &leafv1.StreamResponse{Answers: make([]*leafv1.StreamAnswer, len(req.GetAsks()))}
+		for i := range res.Answers {
+			id := n.Add(1)
+			res.Answers[i] = &leafv1.StreamAnswer{Ranges: []*leafv1.Range{{Start: id, End: id + 1}}}
+		}
+		if err := stream.SendMsg(res); err != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, self, "-echo")
-	cmd.Stderr = os.Stderr
-	stop = func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		cancel()
-		return "", 0, nil, err
-	}
-	addr, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		stop()
-		return "", 0, nil, errors.Join(errors.New("the echo server has no address"), err)
-	}
-	return strings.TrimSpace(addr), cmd.Process.Pid, stop, nil
 }
 
 // grpcWire measures calls and streams on the port of gRPC next to calls of a bare server of package grpc.
 func grpcWire(ctx context.Context, l *lab) (r report, err error) {
-	echo, pid, stop, err := startEcho(ctx)
+	echo, pid, stop, err := startPeer(ctx, "-echo")
 	if err != nil {
 		return r, err
 	}

@@ -31,6 +31,7 @@ var experiments = []experiment{
 	{"http", 110 * time.Second, httpWire},
 	{"resp", 130 * time.Second, respWire},
 	{"grpc", 100 * time.Second, grpcWire},
+	{"v1", 130 * time.Second, batches},
 	{"tls", 70 * time.Second, encrypted},
 	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
@@ -92,12 +93,15 @@ func main() {
 	flag.Float64Var(&l.scale, "scale", 1, "of the numbers of tags, servers, connections and clients in the experiment scale")
 	flag.DurationVar(&l.tail, "tail", tailTime, "duration of the load in the experiment tail")
 	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
+	constant := flag.String("constant", "", "be the net/http server that /v1 is measured beside, with the answers in `FILE`")
 	flood := flag.String("flood", "", "be the clients of a flood: `NUMBER@ADDRESS`")
 	flag.Parse()
 	err := error(nil)
 	switch {
 	case *echo:
 		err = serveEcho()
+	case *constant != "":
+		err = serveConstants(*constant)
 	case *flood != "":
 		err = beFlood(*flood)
 	default:
