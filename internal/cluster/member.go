@@ -39,6 +39,7 @@ type Member struct {
 	starting sync.Once
 	startErr error
 	closing  sync.Once
+	disk     *diskWatch
 	copying  atomic.Bool  // the database is being defragmented
 	slow     atomic.Int64 // steps of etcd that took too long
 
@@ -71,7 +72,7 @@ func Open(c Config) (*Member, error) {
 		return nil, err
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.client = m.newClient()
+	m.client, m.disk = m.newClient(), m.newDiskWatch()
 	return m, nil
 }
 
@@ -158,6 +159,7 @@ func (m *Member) start() (err error) {
 	m.work.Go(func() { m.watch(server) })
 	m.work.Go(func() { m.promote(server) })
 	m.work.Go(func() { m.upkeep(server) })
+	m.work.Go(func() { m.disk.run(m.ctx, m.failed) })
 	m.awaitLeader(server)
 	return nil
 }

@@ -83,6 +83,7 @@ func (m *Member) serveStatus(w http.ResponseWriter, r *http.Request) {
 
 		LastEntry: m.lastEntry(server),
 		Database:  m.database(server),
+		Sync:      time.Duration(m.disk.mean.Load()).Seconds(),
 	}
 	if leader := server.Leader(); leader != 0 {
 		status.Leader = leader.String()

@@ -6,9 +6,11 @@ import (
 	"github.com/leaf-id/leaf/internal/health"
 )
 
+const syncMetric = "etcd_disk_wal_fsync_duration_seconds"
+
 // Stats returns the figures of this member. Most come from etcd, and cover all members in the process.
 func (m *Member) Stats() health.Cluster {
-	stats := health.Cluster{Slow: float64(m.slow.Load()), Quota: float64(m.config.Quota)}
+	stats := health.Cluster{Slow: float64(m.slow.Load()), Quota: float64(m.config.Quota), HandOvers: float64(m.disk.moved.Load())}
 	if server := m.running(); server != nil && m.failure() == nil {
 		stats.HasLeader, stats.IsLeader = server.Leader() != 0, server.Leader() == server.MemberID()
 	}
@@ -30,7 +32,7 @@ func (m *Member) Stats() health.Cluster {
 		if figure := figures[family.GetName()]; figure != nil {
 			*figure = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() // it is one of the two
 		}
-		if family.GetName() == "etcd_disk_wal_fsync_duration_seconds" {
+		if family.GetName() == syncMetric {
 			h := metric.GetHistogram()
 			stats.Syncs, stats.SyncSeconds, stats.SyncBuckets = h.GetSampleCount(), h.GetSampleSum(), make(map[float64]uint64)
 			for _, b := range h.GetBucket() {

@@ -39,7 +39,8 @@ type Status struct {
 	LastEntry uint64 `json:"last_entry"` // that its log has, at least
 	Recorded  uint64 `json:"recorded"`   // entry that the log of the member of the request has had
 
-	Database Database `json:"database"` // of the member that answered
+	Database Database `json:"database"`     // of the member that answered
+	Sync     float64  `json:"sync_seconds"` // the mean of the last syncs of its log; 0: not known
 }
 
 // A MemberInfo is one member of a cluster.

@@ -4,6 +4,7 @@ package health
 type Cluster struct {
 	HasLeader, IsLeader   bool
 	Changes, Failed, Slow float64 // counters
+	HandOvers             float64
 	Database, Used, Quota float64 // bytes
 	Syncs                 uint64
 	SyncSeconds           float64
