@@ -54,8 +54,12 @@ type Options struct {
 	// default: one for two processors. With a negative number each connection has a goroutine.
 	Loops int
 
-	// TLS encrypts the connections; nil: nothing does.
+	// TLS encrypts the connections; nil: nothing does. A handshake may take RequestTimeout.
 	TLS *tls.Config
+
+	// NeedsTLS is sent to a client that begins without TLS where it must, before its connection
+	// is closed.
+	NeedsTLS []byte
 
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
@@ -67,6 +71,7 @@ type Server struct {
 	handle  Handler
 	opts    Options
 	full    rate.Sometimes // bounds log lines about connections beyond a limit
+	failed  rate.Sometimes // bounds those about handshakes
 	clients Clients        // counted with a MaxPerClient
 
 	mu        sync.Mutex
@@ -94,6 +99,7 @@ func New(ctx context.Context, handle Handler, opts *Options) *Server {
 		stopped:   make(chan struct{}),
 		empty:     make(chan struct{}),
 		full:      rate.Sometimes{Interval: time.Minute},
+		failed:    rate.Sometimes{Interval: time.Minute},
 	}
 	if opts != nil {
 		s.opts = *opts
@@ -104,6 +110,9 @@ func New(ctx context.Context, handle Handler, opts *Options) *Server {
 	s.opts.Budget = cmp.Or(s.opts.Budget, NewBudget(DefaultBudget))
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Loops = cmp.Or(s.opts.Loops, max(runtime.GOMAXPROCS(0)/2, 1))
+	if s.opts.TLS != nil {
+		s.opts.Loops = -1
+	}
 	return s
 }
 
@@ -113,9 +122,6 @@ func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	if !s.addListener(l) {
 		return nil
-	}
-	if s.opts.TLS != nil {
-		l = tls.NewListener(l, s.opts.TLS)
 	}
 	var pause time.Duration
 	for {
@@ -189,7 +195,7 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	s.full.Do(func() {
 		s.opts.Logger.Warn("a connection was closed", "err", why, "from", conn.RemoteAddr())
 	})
-	if _, ok := conn.(*net.TCPConn); ok { // others would first have to shake hands
+	if s.opts.TLS == nil { // else they would first have to shake hands
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a vanished client needs no answer
 		_, _ = conn.Write(s.opts.Refusal)
 	}

@@ -1,7 +1,6 @@
 package conns_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -22,139 +21,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// timeout bounds the wait of a test.
-const timeout = time.Minute
-
-// A lines is a protocol with a line as a request and the same line as the answer. For each line it
-// calls before, if set, which may wait.
-type lines struct {
-	c      *conns.Conn
-	before func(line string)
-	heir   func(net.Conn) // takes connections that leave
-}
-
-func newLines(before func(line string)) conns.Handler {
-	return func(c *conns.Conn) conns.Session { return &lines{c: c, before: before} }
-}
-
-// newLeaving is newLines with connections that leave for given.
-func newLeaving(given chan<- net.Conn) conns.Handler {
-	return func(c *conns.Conn) conns.Session { return &lines{c: c, heir: func(c net.Conn) { given <- c }} }
-}
-
-func (s *lines) Serve(in, out []byte) (taken int, _ []byte) {
-	for {
-		line, _, ok := bytes.Cut(in[taken:], []byte("\n"))
-		if !ok {
-			return taken, out
-		}
-		taken += len(line) + 1
-		switch {
-		case string(line) == "quit":
-			s.c.End()
-			return taken, out
-		case string(line) == "panic":
-			panic("a fault")
-		case string(line) == "leave":
-			s.c.HandOver(s.heir)
-			return taken, out
-		case s.before == nil:
-			out = append(append(out, line...), '\n')
-			continue
-		}
-		text := string(line)
-		s.c.Later(func(_ context.Context, out []byte) []byte {
-			s.before(text)
-			return append(append(out, text...), '\n')
-		})
-		return taken, out
-	}
-}
-
-func (s *lines) MayIdle() bool { return true }
-func (s *lines) Closed()       {}
-
-func (s *lines) HalfClosed(rest []byte) {
-	if string(rest) == "more" {
-		s.c.HandOver(s.heir)
-	}
-}
-
-// forms runs a test with each form of serving connections.
-func forms(t *testing.T, test func(t *testing.T, form int)) {
-	t.Run("loop", func(t *testing.T) { test(t, 1) })
-	t.Run("goroutines", func(t *testing.T) { test(t, -1) })
-}
-
-// serve starts a server that ends with the test and returns its address.
-func serve(t *testing.T, handle conns.Handler, opts *conns.Options) (*conns.Server, string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := conns.New(ctx, handle, opts)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() {
-		cancel()
-		s.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-		if err := s.Shutdown(context.Background()); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
-	})
-	return s, l.Addr().String()
-}
-
-func dial(t *testing.T, addr string) (*net.TCPConn, *bufio.Reader) {
-	t.Helper()
-	return dialFrom(t, "127.0.0.1", addr)
-}
-
-// dialFrom dials from an address of this machine.
-func dialFrom(t *testing.T, from, addr string) (*net.TCPConn, *bufio.Reader) {
-	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := dialer.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		t.Fatal(err)
-	}
-	return conn.(*net.TCPConn), bufio.NewReader(conn)
-}
-
-func ask(t *testing.T, conn io.Writer, r *bufio.Reader, line string) {
-	t.Helper()
-	fmt.Fprintln(conn, line)
-	if got, err := r.ReadString('\n'); got != line+"\n" {
-		t.Fatalf("%q: answered %q, %v", line, got, err)
-	}
-}
-
-// wantEnd checks that the server sends last, and then ends the connection in good order.
-func wantEnd(t *testing.T, r io.Reader, last string) {
-	t.Helper()
-	if got, err := io.ReadAll(r); err != nil || string(got) != last {
-		t.Errorf("the connection ended with %q, %v; want %q", got, err, last)
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for start := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > timeout {
-			t.Fatalf("not %s within %v", what, timeout)
-		}
-	}
-}
 
 func TestServe(t *testing.T) { forms(t, testServe) }
 
@@ -192,7 +58,7 @@ func testMaxConns(t *testing.T, form int) {
 	second, r2 := dial(t, addr)
 	ask(t, second, r2, "b")
 	_, r3 := dial(t, addr)
-	wantEnd(t, r3, "full\n")
+	wantRefused(t, r3, form)
 	if open, refused := s.Stats(); open != 2 || refused != 1 {
 		t.Errorf("%d connections, %d refused", open, refused)
 	}
@@ -213,7 +79,7 @@ func testMaxPerClient(t *testing.T, form int) {
 	second, r2 := dial(t, addr)
 	ask(t, second, r2, "b")
 	_, r3 := dial(t, addr)
-	wantEnd(t, r3, "full\n")
+	wantRefused(t, r3, form)
 	other, r4 := dialFrom(t, "127.0.0.2", addr)
 	ask(t, other, r4, "c")
 	if open, refused := s.Stats(); open != 3 || refused != 1 {
@@ -222,7 +88,7 @@ func testMaxPerClient(t *testing.T, form int) {
 	fmt.Fprint(first, "leave\n") // it counts where it is handed over to
 	away := <-given
 	_, r5 := dial(t, addr)
-	wantEnd(t, r5, "full\n")
+	wantRefused(t, r5, form)
 	for _, leave := range []io.Closer{away, second} {
 		open, _ := s.Stats()
 		_ = leave.Close()
@@ -231,7 +97,7 @@ func testMaxPerClient(t *testing.T, form int) {
 		ask(t, next, r, "d")
 	}
 	_, r6 := dial(t, addr)
-	wantEnd(t, r6, "full\n")
+	wantRefused(t, r6, form)
 }
 
 // A server that stops answers the requests that it has read, those of a batch included,
@@ -434,48 +300,4 @@ func testPanic(t *testing.T, form int) {
 	if !strings.Contains(log.String(), "a fault") {
 		t.Errorf("the log: %s", &log)
 	}
-}
-
-// A connection that does not speak TLS where it must does not reach the handler.
-func TestHandshake(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	handled := make(chan struct{}, 2)
-	s := conns.New(t.Context(), func(c *conns.Conn) conns.Session { handled <- struct{}{}; return newLines(nil)(c) }, nil)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(shaking{l}) }()
-	bad, _ := dial(t, l.Addr().String())
-	fmt.Fprintln(bad, "bad")
-	good, r := dial(t, l.Addr().String())
-	fmt.Fprint(good, "hi!quit\n")
-	wantEnd(t, r, "")
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if len(handled) != 1 {
-		t.Errorf("%d connections were handled, want 1", len(handled))
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-}
-
-// shaking accepts connections that begin with "hi!".
-type shaking struct{ net.Listener }
-
-func (l shaking) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	return &shakingConn{conn}, err
-}
-
-type shakingConn struct{ net.Conn }
-
-func (c *shakingConn) HandshakeContext(context.Context) error {
-	hello := make([]byte, 3)
-	if _, err := io.ReadFull(c, hello); err != nil || string(hello) != "hi!" {
-		return errors.New("no handshake")
-	}
-	return nil
 }

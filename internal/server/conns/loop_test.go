@@ -37,8 +37,8 @@ func testLater(t *testing.T, form int) {
 	for range 100 {
 		ask(t, other, r, "c")
 	}
-	if tcp := gone; tcp.SetLinger(0) != nil || tcp.Close() != nil { // with a reset
-		t.Fatal("close")
+	if err := gone.reset(); err != nil {
+		t.Fatal(err)
 	}
 	fmt.Fprint(waiting, "d\n")
 	close(hold)
@@ -78,14 +78,11 @@ func testKilledClients(t *testing.T, form int) {
 // exchange sends a line many times, in pieces, and reads the answers; a killed client
 // reads only some of them.
 func exchange(addr, line string, killed bool) error {
-	conn, err := net.Dial("tcp", addr)
+	conn, err := connect("127.0.0.1", addr)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
+	defer conn.tcp.Close()
 	text := []byte(strings.Repeat(line+"\n", 200))
 	go func() {
 		for len(text) > 0 {
@@ -98,7 +95,7 @@ func exchange(addr, line string, killed bool) error {
 	r := bufio.NewReader(conn)
 	for range 200 {
 		if killed && rand.IntN(100) == 0 {
-			return conn.(*net.TCPConn).SetLinger(0)
+			return conn.tcp.SetLinger(0)
 		}
 		if got, err := r.ReadString('\n'); err != nil || got != line+"\n" {
 			return fmt.Errorf("%s: answered %q, %w", line, got, err)
@@ -161,7 +158,7 @@ func TestHandOver(t *testing.T) { forms(t, testHandOver) }
 
 func testHandOver(t *testing.T, form int) {
 	given := make(chan net.Conn, 1)
-	s, addr := serve(t, newLeaving(given), &conns.Options{Loops: form, MaxConns: 1})
+	s, addr := serve(t, newLeaving(given), &conns.Options{Loops: form, MaxConns: 1, Refusal: []byte("full\n")})
 	conn, r := dial(t, addr)
 	fmt.Fprint(conn, "a\nleave\nb\nc")
 	got := <-given
@@ -178,7 +175,7 @@ func testHandOver(t *testing.T, form int) {
 		t.Errorf("%d connections", open)
 	}
 	_, second := dial(t, addr)
-	wantEnd(t, second, "")
+	wantRefused(t, second, form)
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -222,8 +219,8 @@ func testHandOverOfTheGone(t *testing.T, form int) {
 	conn, _ := dial(t, addr)
 	fmt.Fprint(conn, "a")
 	<-waits
-	if conn.SetLinger(0) != nil || conn.Close() != nil { // with a reset
-		t.Fatal("close")
+	if err := conn.reset(); err != nil {
+		t.Fatal(err)
 	}
 	close(hold)
 	got := <-given

@@ -2,7 +2,6 @@ package conns
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -27,8 +26,10 @@ const (
 // A stream is a connection that a goroutine of its own serves. It does for any net.Conn.
 type stream struct {
 	Conn
-	conn net.Conn
-	gone bool // the client has closed it, or it failed
+	conn   net.Conn
+	secure *tls.Conn // over wire; nil: nothing is encrypted
+	wire   *wire     // over conn
+	gone   bool      // the client has closed it, or it failed
 
 	in         []byte
 	start, end int // what of in is not taken yet
@@ -44,6 +45,7 @@ type stream struct {
 
 	mu       sync.Mutex
 	stopping bool // reads fail from now on
+	left     bool // another server has the connection, and sets its limits
 }
 
 func newStream(s *Server, conn net.Conn) *stream {
@@ -56,6 +58,10 @@ func newStream(s *Server, conn net.Conn) *stream {
 		c.outN, c.outErr = writeOnce(fd, c.out)
 		return true
 	}
+	if s.opts.TLS != nil {
+		c.wire = &wire{Conn: conn, stream: c}
+		c.secure = tls.Server(c.wire, s.opts.TLS)
+	}
 	return c
 }
 
@@ -64,26 +70,14 @@ func (c *stream) serve() {
 	defer c.server.remove(c)
 	defer c.finish()
 	defer c.server.recoverFault()
-	if c.handshake() != nil {
+	if c.secure != nil && !c.handshake() {
 		return
-	}
-	if conn, ok := c.conn.(*tls.Conn); ok {
-		c.tls = new(conn.ConnectionState())
 	}
 	c.session = c.server.handle(&c.Conn)
 	defer c.session.Closed()
-	c.run()
-}
-
-// handshake executes a step before the protocol, if any.
-func (c *stream) handshake() error {
-	conn, ok := c.conn.(interface{ HandshakeContext(context.Context) error })
-	if !ok {
-		return nil
+	if !c.leaves() {
+		c.run()
 	}
-	ctx, cancel := context.WithTimeout(c.server.ctx, c.server.opts.RequestTimeout)
-	defer cancel()
-	return conn.HandshakeContext(ctx)
 }
 
 func (c *stream) run() {
@@ -154,7 +148,7 @@ func (c *stream) makeRoom() {
 
 // read reads the client's input; false: the client sends no more.
 func (c *stream) read() bool {
-	n, err := c.conn.Read(c.in[c.end:])
+	n, err := c.receive(c.in[c.end:])
 	c.end += n
 	if timeout, ok := err.(net.Error); err != nil && !(ok && timeout.Timeout()) {
 		c.gone = true
@@ -163,6 +157,13 @@ func (c *stream) read() bool {
 		c.session.HalfClosed(c.in[:c.end])
 	}
 	return err == nil || n > 0
+}
+
+func (c *stream) receive(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.Read(p)
+	}
+	return c.conn.Read(p)
 }
 
 // limitRead bounds the reads from now on; 0: no limit.
@@ -183,6 +184,9 @@ func (c *stream) limitRead(limit time.Duration) {
 func (c *stream) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.left {
+		return
+	}
 	c.stopping = true
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // fails where Read will
 }
@@ -197,7 +201,13 @@ func (c *stream) send(p []byte) bool {
 	} else {
 		c.reply = nil
 	}
-	if len(p) > 0 && c.write(p) != nil {
+	switch {
+	case len(p) == 0:
+	case c.secure != nil:
+		if _, err := c.secure.Write(p); err != nil {
+			c.gone = true
+		}
+	case c.write(p) != nil:
 		c.gone = true
 	}
 	return !c.gone
@@ -225,13 +235,11 @@ func (c *stream) write(p []byte) error {
 // finish closes the connection so that the client gets all written replies, or hands it over.
 func (c *stream) finish() {
 	if c.leaves() {
-		_ = c.backlog.wait() // where it fails, so will the reads
-		_ = c.conn.SetReadDeadline(time.Time{})
-		c.server.handOver(c, c.conn, c.in[c.start:c.end], c.heir)
+		c.leave()
 		return
 	}
 	defer c.conn.Close()
-	if c.backlog.wait() != nil {
+	if c.backlog.wait() != nil || c.secure != nil && c.closeNotify() != nil {
 		return
 	}
 	half, ok := c.conn.(interface{ CloseWrite() error })
@@ -240,4 +248,18 @@ func (c *stream) finish() {
 	}
 	_ = c.conn.SetReadDeadline(time.Now().Add(lingerTime))         // fails where the copying does
 	_, _ = io.Copy(io.Discard, io.LimitReader(c.conn, lingerSize)) // until the client closes it too
+}
+
+// leave hands the connection over.
+func (c *stream) leave() {
+	_ = c.backlog.wait() // where it fails, so will the reads
+	c.mu.Lock()
+	c.left = true
+	_ = c.conn.SetReadDeadline(time.Time{}) // fails where Read will
+	c.mu.Unlock()
+	if rest := c.in[c.start:c.end]; c.secure != nil {
+		c.server.handOverSecure(c, rest)
+	} else {
+		c.server.handOver(c, c.conn, rest, c.heir)
+	}
 }

@@ -2,12 +2,15 @@ package fastlane
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -44,11 +47,17 @@ func New(opts *frontend.Options, behind Behind) *Lane {
 }
 
 // Serve makes the session of a connection.
-func (l *Lane) Serve(c *conns.Conn) conns.Session { return l.newSession(c) }
+func (l *Lane) Serve(c *conns.Conn) conns.Session {
+	if state := c.TLS(); state != nil && state.NegotiatedProtocol == http2.NextProtoTLS {
+		c.HandOver(l.behind.HTTP2)
+	}
+	return l.newSession(c)
+}
 
 // A conn is a session's view of its connection.
 type conn interface {
 	RemoteAddr() net.Addr
+	TLS() *tls.ConnectionState
 	Later(f func(ctx context.Context, out []byte) []byte)
 	HandOver(heir func(net.Conn))
 }
@@ -158,7 +167,7 @@ func (s *session) Serve(in, out []byte) (taken int, _ []byte) {
 				break
 			}
 		}
-		if parsed == preface {
+		if parsed == preface && s.conn.TLS() == nil { // with TLS the handshake decides
 			s.conn.HandOver(s.behind.HTTP2)
 		} else {
 			s.conn.HandOver(s.behind.HTTP1)
@@ -238,6 +247,9 @@ func (s *session) admit() error {
 // identify finds out who the caller is; nil: it is not known.
 func (s *session) identify(token string) *access.Caller {
 	credentials := access.Credentials{Token: token}
+	if tls := s.conn.TLS(); tls != nil && len(tls.VerifiedChains) > 0 {
+		credentials.Certificate = tls.VerifiedChains[0][0]
+	}
 	if from, err := netip.ParseAddrPort(s.conn.RemoteAddr().String()); err == nil {
 		credentials.Addr = from.Addr().Unmap()
 	}

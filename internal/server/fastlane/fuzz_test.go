@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -190,6 +191,7 @@ type laneConn struct {
 }
 
 func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr }
+func (c *laneConn) TLS() *tls.ConnectionState                    { return nil }
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
 func (c *laneConn) HandOver(heir func(net.Conn))                 { c.given, c.heir = true, heir }
 

@@ -11,6 +11,8 @@ import (
 // Full is the reply to a refused connection.
 var Full = []byte("-ERR max number of clients reached\r\n")
 
+var needsTLS = []byte("-ERR connect with TLS\r\n")
+
 // An API serves the Redis protocol.
 type API struct {
 	*frontend.Options
@@ -35,7 +37,7 @@ func New(opts *frontend.Options) *API {
 // Server returns a server of the protocol for opts.
 func Server(opts *frontend.Options) *conns.Server {
 	o := opts.Conns
-	o.Refusal, o.TLS = Full, opts.TLS
+	o.Refusal, o.TLS, o.NeedsTLS = Full, opts.TLS, needsTLS
 	return conns.New(opts.Context, New(opts).Serve, &o)
 }
 

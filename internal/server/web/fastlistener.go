@@ -13,7 +13,7 @@ import (
 )
 
 // A fastListener receives the connections on the port of HTTP before net/http. It answers requests for one
-// ID from event loops, and hands over all other connections. Each of the two protocols has an
+// ID from event loops, with TLS from goroutines, and hands over all other connections. Each of the two protocols has an
 // http.Server of its own: one for both would wait for the 24 bytes of an HTTP/2 preface before it
 // answers garbage.
 type fastListener struct {
@@ -23,10 +23,14 @@ type fastListener struct {
 	http2 *http.Server
 }
 
+// needsTLS is what net/http answers to a client that begins without TLS where it must.
+const needsTLS = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
 func (s *Server) newLane(http2 *http.Server) *fastListener {
 	l := &fastListener{one: newFreshHandover(), two: newHandover(), http2: http2}
 	o := s.opts.Conns
 	o.IdleTimeout, o.RequestTimeout = frontend.IdleTimeout, frontend.RequestTimeout
+	o.TLS, o.NeedsTLS = s.opts.TLS, []byte(needsTLS)
 	behind := fastlane.Behind{Wants: s.passesLane, HTTP1: l.one.give, HTTP2: l.two.give}
 	l.conns = conns.New(s.opts.Context, fastlane.New(s.opts, behind).Serve, &o)
 	return l

@@ -42,12 +42,14 @@ func New(opts *frontend.Options) *Server {
 		all.next = &tracer{opts.Traces, s.browser}
 	}
 	h := yield(all)
-	if opts.TLS == nil && conns.HasLoops { // elsewhere net/http serves alone
+	if conns.HasLoops { // elsewhere net/http serves alone
 		s.lane = s.newLane(newHTTP(opts, h, false, true))
 	}
 	s.http = newHTTP(opts, h, true, s.lane == nil)
 	if s.lane != nil {
 		s.http.ConnState = s.lane.one.connState
+	} else {
+		s.http.TLSConfig = opts.TLS
 	}
 	return s
 }
@@ -61,7 +63,6 @@ func newHTTP(opts *frontend.Options, h http.Handler, one, two bool) *http.Server
 	return &http.Server{
 		Handler:           h,
 		Protocols:         protocols,
-		TLSConfig:         opts.TLS,
 		ReadHeaderTimeout: frontend.RequestTimeout,
 		WriteTimeout:      opts.AnswerTimeout,
 		IdleTimeout:       frontend.IdleTimeout,

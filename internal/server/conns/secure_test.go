@@ -1,0 +1,107 @@
+package conns_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leaf-id/leaf/internal/server/conns"
+)
+
+// A client without TLS learns that it needs it, and does not reach the handler.
+func TestNeedsTLS(t *testing.T) {
+	var handled atomic.Int64
+	_, addr := serve(t, func(c *conns.Conn) conns.Session {
+		handled.Add(1)
+		return newLines(nil)(c)
+	}, &conns.Options{Loops: encrypted, NeedsTLS: []byte("use TLS\n")})
+	bad, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	fmt.Fprintln(bad, "hello")
+	wantEnd(t, bad, "use TLS\n")
+	good, r := dial(t, addr)
+	ask(t, good, r, "hello")
+	if n := handled.Load(); n != 1 {
+		t.Errorf("%d connections were handled, want 1", n)
+	}
+}
+
+// Handshakes that stall end in time, and hold up nobody meanwhile.
+func TestStalledHandshakes(t *testing.T) {
+	const stalled = 200
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: encrypted, RequestTimeout: 3 * time.Second})
+	for i := range stalled {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("\x16\x03\x01\x02\x00\x01")[:i%7]); err != nil { // the beginning of a hello
+			t.Fatal(err)
+		}
+	}
+	conn, r := dial(t, addr)
+	ask(t, conn, r, "hello")
+	if open, _ := s.Stats(); open != stalled+1 {
+		t.Errorf("%d connections", open)
+	}
+	until(t, "without the stalled ones", func() bool { open, _ := s.Stats(); return open == 1 })
+	ask(t, conn, r, "still there")
+}
+
+// Connections that are handed over while the server stops have no time limit of it.
+func TestHandOverAtStop(t *testing.T) { forms(t, testHandOverAtStop) }
+
+func testHandOverAtStop(t *testing.T, form int) {
+	const clients = 50
+	var heirs sync.WaitGroup
+	var echoed atomic.Int64
+	heirs.Add(clients)
+	echo := func(conn net.Conn) {
+		go func() {
+			defer heirs.Done()
+			defer conn.Close()
+			line := make([]byte, len("line\n"))
+			if _, err := io.ReadFull(conn, line); err != nil {
+				t.Errorf("an heir reads: %v", err)
+			}
+			_, _ = conn.Write(line)
+			echoed.Add(1)
+		}()
+	}
+	start := make(chan struct{})
+	var ready sync.WaitGroup
+	ready.Add(clients)
+	s, addr := serve(t, func(c *conns.Conn) conns.Session {
+		return &lines{c: c, heir: echo, before: func(string) { ready.Done(); <-start }}
+	}, &conns.Options{Loops: form})
+	var all []*client
+	for range clients {
+		conn, _ := dial(t, addr)
+		fmt.Fprint(conn, "wait\nleave\n") // both are read before the stop
+		all = append(all, conn)
+	}
+	ready.Wait()
+	close(start)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, conn := range all {
+		fmt.Fprint(conn, "line\n")
+		if got, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(got), "line\n") {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	heirs.Wait()
+	if echoed.Load() != clients {
+		t.Errorf("%d connections were handed over", echoed.Load())
+	}
+}
