@@ -23,7 +23,11 @@ import (
 // dial connects to the server; the connection fails the test rather than hang it.
 func (r *running) dial(t *testing.T) net.Conn {
 	t.Helper()
-	return dialTo(t, r.addr)
+	conn := dialTo(t, r.addr)
+	if r.tls != nil {
+		conn = tls.Client(conn, r.tls)
+	}
+	return conn
 }
 
 func dialTo(t *testing.T, addr string) net.Conn {
@@ -50,9 +54,11 @@ func wantCut(t *testing.T, conn net.Conn) {
 
 // The server cuts off a thousand clients that never end their request, and they hold up nobody
 // meanwhile.
-func TestSlowLoris(t *testing.T) {
+func TestSlowLoris(t *testing.T) { ways(t, testSlowLoris) }
+
+func testSlowLoris(t *testing.T, way func(*server.Options)) {
 	const clients, perClient = 1000, 100 << 10 // bytes, those of this test too
-	r := run(t, nil, nil)
+	r := run(t, nil, way)
 	r.want(t, "/api/segment/get/order", 200, "1")
 	before := inUse()
 	conns := make([]net.Conn, clients)
@@ -79,8 +85,10 @@ func inUse() int {
 }
 
 // The server cuts off a client that does not read its answer.
-func TestClientThatDoesNotRead(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.SetAnswerTimeout(200 * time.Millisecond) })
+func TestClientThatDoesNotRead(t *testing.T) { ways(t, testClientThatDoesNotRead) }
+
+func testClientThatDoesNotRead(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) { way(o); o.SetAnswerTimeout(200 * time.Millisecond) })
 	conn := r.dial(t)
 	request := []byte("GET /api/segment/get/order?n=10000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	var err error
@@ -94,8 +102,10 @@ func TestClientThatDoesNotRead(t *testing.T) {
 }
 
 // Connections beyond the limit are closed, and one that ends makes room.
-func TestConnectionLimit(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Config.Limits.Connections = 3 })
+func TestConnectionLimit(t *testing.T) { ways(t, testConnectionLimit) }
+
+func testConnectionLimit(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) { way(o); o.Config.Limits.Connections = 3 })
 	held := []net.Conn{r.dial(t), r.dial(t), r.dial(t)}
 	for _, conn := range held { // an answer shows that it was accepted
 		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -109,36 +119,27 @@ func TestConnectionLimit(t *testing.T) {
 	until(t, "there is room again", func() bool { return r.status("/healthz") == 200 })
 }
 
-// One client has no more connections than it may, before the lane and where net/http is alone; one
-// that ends makes room.
-func TestConnectionsPerClient(t *testing.T) {
-	limit := func(o *server.Options) { o.Config.Limits.ConnectionsPerClient = 2 }
-	plain, encrypted := run(t, nil, limit), runTLS(t, limit)
-	dialTLS := func(t *testing.T) net.Conn {
-		return tls.Client(encrypted.dial(t), &tls.Config{RootCAs: encrypted.root.pool(), ServerName: "127.0.0.1"})
+// One client has no more connections than it may; one that ends makes room.
+func TestConnectionsPerClient(t *testing.T) { ways(t, testConnectionsPerClient) }
+
+func testConnectionsPerClient(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) { way(o); o.Config.Limits.ConnectionsPerClient = 2 })
+	var held []net.Conn
+	for _, path := range []string{"/api/uuid/get/x", "/healthz"} { // in the lane, and behind it
+		conn := r.dial(t)
+		fmt.Fprint(conn, getRequest(path))
+		if status, _ := readAnswer(t, bufio.NewReader(conn)); status != 200 {
+			t.Fatalf("%s: %d", path, status)
+		}
+		held = append(held, conn)
 	}
-	for name, tt := range map[string]struct {
-		r    *running
-		dial func(*testing.T) net.Conn
-	}{"lane": {plain, plain.dial}, "net/http": {encrypted.running, dialTLS}} {
-		var held []net.Conn
-		for _, path := range []string{"/api/uuid/get/x", "/healthz"} {
-			conn := tt.dial(t)
-			fmt.Fprint(conn, getRequest(path))
-			if status, _ := readAnswer(t, bufio.NewReader(conn)); status != 200 {
-				t.Fatalf("%s: %d", name, status)
-			}
-			held = append(held, conn)
-		}
-		third := tt.dial(t)
-		fmt.Fprint(third, getRequest("/healthz")) // the handshake fails, or the request
-		wantCut(t, third)
-		until(t, "the log says why", func() bool { return strings.Contains(tt.r.log.String(), "limits.connections_per_client") })
-		for _, conn := range held {
-			_ = conn.Close()
-			until(t, "there is room again", func() bool { return answers(tt.dial(t)) })
-		}
-		tt.r.wantStop(t)
+	third := r.dial(t)
+	fmt.Fprint(third, getRequest("/healthz")) // the handshake fails, or the request
+	wantCut(t, third)
+	until(t, "the log says why", func() bool { return strings.Contains(r.log.String(), "limits.connections_per_client") })
+	for _, conn := range held {
+		_ = conn.Close()
+		until(t, "there is room again", func() bool { return answers(r.dial(t)) })
 	}
 }
 
@@ -152,9 +153,11 @@ func answers(conn net.Conn) bool {
 
 // A request that a proxy in front might read differently gets at most one answer, and the bytes
 // behind it get none.
-func TestSmuggling(t *testing.T) {
+func TestSmuggling(t *testing.T) { ways(t, testSmuggling) }
+
+func testSmuggling(t *testing.T, way func(*server.Options)) {
 	const next = "GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n"
-	r := run(t, nil, nil)
+	r := run(t, nil, way)
 	for name, request := range map[string]string{
 		"length and chunks":       "POST /cache HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"two lengths":             "POST /cache HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",

@@ -31,8 +31,10 @@ func getRequest(path string) string { return "GET " + path + " HTTP/1.1\r\nHost:
 
 // Requests that the lane answers, and others, follow one another on a connection, in pieces of
 // any size.
-func TestLaneHandsOver(t *testing.T) {
-	r := run(t, nil, nil)
+func TestLaneHandsOver(t *testing.T) { ways(t, testLaneHandsOver) }
+
+func testLaneHandsOver(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, way)
 	requests := getRequest("/api/segment/get/order") + getRequest("/v1/ids/segment/order") + getRequest("/healthz") + getRequest("/api/segment/get/order")
 	for id, piece := 1, 1; piece < len(requests)+200; id, piece = id+3, piece+50 {
 		conn := r.dial(t)
@@ -54,9 +56,11 @@ func TestLaneHandsOver(t *testing.T) {
 }
 
 // The answers to a long pipeline come in order and complete.
-func TestLanePipeline(t *testing.T) {
+func TestLanePipeline(t *testing.T) { ways(t, testLanePipeline) }
+
+func testLanePipeline(t *testing.T, way func(*server.Options)) {
 	const n = 20_000
-	r := run(t, nil, nil)
+	r := run(t, nil, way)
 	conn := r.dial(t)
 	go func() { _, _ = io.WriteString(conn, strings.Repeat(getRequest("/api/segment/get/order"), n)) }() // an answer is missing if it fails
 	answers := bufio.NewReader(conn)
@@ -69,8 +73,10 @@ func TestLanePipeline(t *testing.T) {
 
 // Garbage gets its 400 at once, as the first input of a connection and after a fast answer. One
 // http.Server for both versions of HTTP would wait 5 seconds for the preface of HTTP/2.
-func TestLaneAnswersGarbage(t *testing.T) {
-	r := run(t, nil, nil)
+func TestLaneAnswersGarbage(t *testing.T) { ways(t, testLaneAnswersGarbage) }
+
+func testLaneAnswersGarbage(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, way)
 	for _, before := range []string{"", getRequest("/api/segment/get/order"), getRequest("/healthz")} {
 		conn := r.dial(t)
 		answers := bufio.NewReader(conn)
@@ -90,8 +96,10 @@ func TestLaneAnswersGarbage(t *testing.T) {
 
 // A request that waits for the store holds up no other, and is answered when the server stops
 // meanwhile; connections without a request are closed.
-func TestLaneDrains(t *testing.T) {
-	r, release := runHeld(t, nil)
+func TestLaneDrains(t *testing.T) { ways(t, testLaneDrains) }
+
+func testLaneDrains(t *testing.T, way func(*server.Options)) {
+	r, release := runHeld(t, way)
 	waiting, idle := r.dial(t), r.dial(t)
 	fmt.Fprint(waiting, getRequest("/api/segment/get/order"))
 	r.wantWaiting(t)
@@ -114,9 +122,11 @@ func TestLaneDrains(t *testing.T) {
 }
 
 // A request that still waits late in a stop gets the reason from net/http.
-func TestLaneTellsOfTheStop(t *testing.T) {
+func TestLaneTellsOfTheStop(t *testing.T) { ways(t, testLaneTellsOfTheStop) }
+
+func testLaneTellsOfTheStop(t *testing.T, way func(*server.Options)) {
 	t.Parallel()
-	r, _ := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = 10 * time.Second })
+	r, _ := runHeld(t, func(o *server.Options) { way(o); o.Config.ShutdownTimeout = 10 * time.Second })
 	conn := r.dial(t)
 	fmt.Fprint(conn, getRequest("/api/segment/get/order"))
 	r.wantWaiting(t)
@@ -128,8 +138,10 @@ func TestLaneTellsOfTheStop(t *testing.T) {
 }
 
 // A request that waits in the lane keeps no other connection from learning of the stop.
-func TestLaneHoldsUpNoStop(t *testing.T) {
-	r, release := runHeld(t, func(o *server.Options) { o.Config.ShutdownTimeout = time.Minute })
+func TestLaneHoldsUpNoStop(t *testing.T) { ways(t, testLaneHoldsUpNoStop) }
+
+func testLaneHoldsUpNoStop(t *testing.T, way func(*server.Options)) {
+	r, release := runHeld(t, func(o *server.Options) { way(o); o.Config.ShutdownTimeout = time.Minute })
 	waiting, other := r.dial(t), r.dial(t)
 	fmt.Fprint(other, getRequest("/healthz"))
 	if status, _ := readAnswer(t, bufio.NewReader(other)); status != 200 {
@@ -154,8 +166,10 @@ func TestLaneHoldsUpNoStop(t *testing.T) {
 }
 
 // Where no ID can be had, net/http says so on the same connection.
-func TestLaneErrors(t *testing.T) {
-	r := run(t, nil, nil)
+func TestLaneErrors(t *testing.T) { ways(t, testLaneErrors) }
+
+func testLaneErrors(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, way)
 	conn := r.dial(t)
 	fmt.Fprint(conn, getRequest("/api/segment/get/order")+getRequest("/v1/ids/segment/missing")+getRequest("/api/segment/get/missing")+getRequest("/v1/ids/segment/order"))
 	answers := bufio.NewReader(conn)
@@ -167,8 +181,10 @@ func TestLaneErrors(t *testing.T) {
 }
 
 // With CORS the answers of /v1 depend on the origin, which the lane leaves to net/http.
-func TestLaneWithCORS(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Config.CORSOrigins = []string{"https://shop.example"} })
+func TestLaneWithCORS(t *testing.T) { ways(t, testLaneWithCORS) }
+
+func testLaneWithCORS(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) { way(o); o.Config.CORSOrigins = []string{"https://shop.example"} })
 	conn := r.dial(t)
 	fmt.Fprint(conn, getRequest("/v1/ids/segment/order"))
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -178,8 +194,10 @@ func TestLaneWithCORS(t *testing.T) {
 }
 
 // Logged requests bypass the lane.
-func TestLaneWithAccessLog(t *testing.T) {
-	r := run(t, nil, func(o *server.Options) { o.Config.Log.Access = 1 })
+func TestLaneWithAccessLog(t *testing.T) { ways(t, testLaneWithAccessLog) }
+
+func testLaneWithAccessLog(t *testing.T, way func(*server.Options)) {
+	r := run(t, nil, func(o *server.Options) { way(o); o.Config.Log.Access = 1 })
 	conn := r.dial(t)
 	fmt.Fprint(conn, getRequest("/api/segment/get/order")+getRequest("/v1/ids/segment/order"))
 	answers := bufio.NewReader(conn)
@@ -196,9 +214,11 @@ func TestLaneWithAccessLog(t *testing.T) {
 }
 
 // A client that never sends its first request, or the rest of it, is closed.
-func TestLaneHeaderTimeout(t *testing.T) {
+func TestLaneHeaderTimeout(t *testing.T) { ways(t, testLaneHeaderTimeout) }
+
+func testLaneHeaderTimeout(t *testing.T, way func(*server.Options)) {
 	t.Parallel()
-	r := run(t, nil, nil)
+	r := run(t, nil, way)
 	start := time.Now()
 	for _, begin := range []string{"", "GET /api/segment/get/order HTT"} {
 		conn := r.dial(t)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,6 +30,7 @@ type running struct {
 	rpc    string             // of gRPC: its own port, or addr
 	store  *drivertest.Faulty // over a kv.Store with the tag "order": step 10, from 1
 	log    *testserver.Output
+	tls    *tls.Config  // of its clients; nil: no TLS
 	client *http.Client // closes its connections after each request
 	stop   context.CancelFunc
 	done   chan struct{} // closed when Run has returned err
@@ -73,6 +75,10 @@ func run(t *testing.T, plan func(drivertest.Call) drivertest.Fault, edit func(*s
 	if edit != nil {
 		edit(&opts)
 	}
+	if opts.Config.TLS.Cert != "" {
+		r.tls = &tls.Config{InsecureSkipVerify: true}
+		r.client.Transport.(*http.Transport).TLSClientConfig = r.tls
+	}
 	s, err := server.New(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +120,11 @@ func (r *running) wantWaiting(t *testing.T) {
 }
 
 func (r *running) get(path string) (int, string, error) {
-	res, err := r.client.Get("http://" + r.addr + path)
+	scheme := "http://"
+	if r.tls != nil {
+		scheme = "https://"
+	}
+	res, err := r.client.Get(scheme + r.addr + path)
 	if err != nil {
 		return 0, "", err
 	}

@@ -20,7 +20,9 @@
 // work other clients have sent.
 //
 // On other systems, and with encryption, each connection has a goroutine. The session does not see
-// the difference.
+// the difference. What package tls sends takes the way of plain replies: the goroutine tries a write,
+// and the backlog keeps the rest. A handshake has the time of one request, and its connection counts
+// from the beginning. The close_notify of TLS follows the last reply.
 //
 // [Conn.HandOver] gives a connection away in the middle, to a server that knows more of its
 // protocol.

@@ -152,6 +152,9 @@ func (c *client) Read(p []byte) (int, error) {
 
 func (c *client) CloseWrite() error { return c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
+// SetLinger says how the connection is closed.
+func (c *client) SetLinger(seconds int) error { return c.tcp.SetLinger(seconds) }
+
 // reset closes the connection without a word.
 func (c *client) reset() error { return cmp.Or(c.tcp.SetLinger(0), c.tcp.Close()) }
 

@@ -8,29 +8,33 @@ import (
 	"sync/atomic"
 )
 
+// depart begins a hand-over: the server stops and cuts the connection no more. It counts until its
+// end.
+func (s *Server) depart(c peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	s.away++
+	s.handing++
+}
+
 // handOver gives conn to heir, together with the input that c has read and not taken.
 func (s *Server) handOver(c peer, conn net.Conn, rest []byte, heir func(net.Conn)) {
-	s.give(c, s.keep(s.counted(c, conn), rest), heir)
+	s.give(s.keep(s.counted(c, conn), rest), heir)
 }
 
 // handOverSecure is handOver for an encrypted connection. It gives the [tls.Conn] itself if nothing
 // was read ahead: HTTP/2 of net/http needs one.
-func (s *Server) handOverSecure(c *stream, rest []byte) {
-	c.wire.Conn, c.wire.stream = s.counted(c, c.conn), nil
+func (c *stream) handOverSecure(rest []byte) {
+	c.wire.Conn, c.wire.stream = c.server.counted(c, c.conn), nil
 	var given net.Conn = c.secure
 	if len(rest) > 0 {
-		given = &secured{s.keep(c.secure, rest), c.secure}
+		given = &secured{c.server.keep(c.secure, rest), c.secure}
 	}
-	s.give(c, given, c.heir)
+	c.server.give(given, c.heir)
 }
 
-// give gives conn to heir. Until its end it counts as one of the connections.
-func (s *Server) give(c peer, conn net.Conn, heir func(net.Conn)) {
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.away++
-	s.handing++
-	s.mu.Unlock()
+func (s *Server) give(conn net.Conn, heir func(net.Conn)) {
 	go func() {
 		heir(conn)
 		s.mu.Lock()

@@ -85,12 +85,12 @@ func TestRefusalIsLogged(t *testing.T) { forms(t, testRefusalIsLogged) }
 
 func testRefusalIsLogged(t *testing.T, form int) {
 	var log bytes.Buffer
-	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 1, Refusal: []byte("full\n"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	conn, r := dial(t, addr)
 	ask(t, conn, r, "a")
 	for range 2 {
 		_, over := dial(t, addr)
-		wantEnd(t, over, "")
+		wantRefused(t, over, form)
 	}
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, conns.ErrMaxConns.Error()) {
 		t.Errorf("the log: %s", got)
@@ -274,7 +274,7 @@ func testAddresses(t *testing.T, form int) {
 	}, &conns.Options{Loops: form})
 	conn, r := dial(t, addr)
 	ask(t, conn, r, "a")
-	if got, want := <-got, fmt.Sprintln(addr, conn.LocalAddr(), true); got != want {
+	if got, want := <-got, fmt.Sprintln(addr, conn.LocalAddr(), form != encrypted); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

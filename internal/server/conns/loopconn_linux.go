@@ -397,6 +397,7 @@ func (c *loopConn) leave() {
 	conn, err := net.FileConn(file)
 	_ = file.Close() // conn has a descriptor of its own
 	if err == nil {
+		c.server.depart(c)
 		c.server.handOver(c, conn, c.in, c.heir)
 	} else {
 		c.server.opts.Logger.Warn("a connection was closed: it could not be handed over", "err", err)

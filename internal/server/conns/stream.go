@@ -45,7 +45,6 @@ type stream struct {
 
 	mu       sync.Mutex
 	stopping bool // reads fail from now on
-	left     bool // another server has the connection, and sets its limits
 }
 
 func newStream(s *Server, conn net.Conn) *stream {
@@ -184,9 +183,6 @@ func (c *stream) limitRead(limit time.Duration) {
 func (c *stream) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left {
-		return
-	}
 	c.stopping = true
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // fails where Read will
 }
@@ -252,13 +248,11 @@ func (c *stream) finish() {
 
 // leave hands the connection over.
 func (c *stream) leave() {
-	_ = c.backlog.wait() // where it fails, so will the reads
-	c.mu.Lock()
-	c.left = true
+	_ = c.backlog.wait()                    // where it fails, so will the reads
+	c.server.depart(c)                      // no stop sets a limit after this
 	_ = c.conn.SetReadDeadline(time.Time{}) // fails where Read will
-	c.mu.Unlock()
 	if rest := c.in[c.start:c.end]; c.secure != nil {
-		c.server.handOverSecure(c, rest)
+		c.handOverSecure(rest)
 	} else {
 		c.server.handOver(c, c.conn, rest, c.heir)
 	}

@@ -7,4 +7,7 @@
 // request, and for a request that leads to an error, it hands the connection over to net/http for
 // good, with every byte from that request on. So one place interprets unusual requests, and no two
 // places could differ: a fuzz test compares both on any input.
+//
+// Over TLS the connection's goroutine takes the place of the loop. A client that agreed on HTTP/2 in
+// the handshake goes to net/http at once.
 package fastlane

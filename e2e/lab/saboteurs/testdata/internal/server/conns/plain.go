@@ -4,29 +4,17 @@ import (
 	"bufio"
 	"crypto/tls"
 	"net"
-
-	sabotage "github.com/leaf-id/leaf"
+	"sync/atomic"
 )
 
-// A plainToo accepts connections without TLS as well, by the first byte, where the rule is broken.
-type plainToo struct {
-	net.Listener
-	conf *tls.Config
-}
-
-func (l plainToo) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil || !sabotage.Broken("TLS plain") {
-		if err == nil {
-			conn = tls.Server(conn, l.conf)
-		}
-		return conn, err
+// takePlain has a connection that begins without TLS served without it.
+func (c *stream) takePlain() {
+	peeked := peekedConn{c.conn, bufio.NewReader(c.conn)}
+	first, err := peeked.in.Peek(1)
+	c.conn, c.wire.Conn = peeked, peeked
+	if err == nil && first[0] != 22 {
+		c.secure = nil
 	}
-	peeked := peekedConn{conn, bufio.NewReader(conn)}
-	if first, err := peeked.in.Peek(1); err == nil && first[0] != 22 {
-		return peeked, nil
-	}
-	return tls.Server(peeked, l.conf), nil
 }
 
 type peekedConn struct {
@@ -35,3 +23,13 @@ type peekedConn struct {
 }
 
 func (c peekedConn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+var last atomic.Pointer[tls.Conn]
+
+// otherThan returns the connection that was written to before, if any.
+func otherThan(c *stream) *tls.Conn {
+	if other := last.Swap(c.secure); other != nil {
+		return other
+	}
+	return c.secure
+}
