@@ -28,6 +28,19 @@ func TestSessionsShareNoBytes(t *testing.T) {
 	}
 }
 
+// A second batch has no ID of the first one.
+func TestSecondBatch(t *testing.T) {
+	p := newPair(t, false)
+	request := func(query string) string {
+		return "GET /v1/ids/segment/order?" + query + " HTTP/1.1\r\nHost: x\r\n\r\n"
+	}
+	input := request("n=3") + request("n=2") + request("n=4&ranges=1")
+	if _, taken, _ := p.lane.answer([]byte(input), len(input)); taken != len(input) {
+		t.Errorf("the lane answers %d bytes of %d", taken, len(input))
+	}
+	p.check(t, []byte(input), len(input))
+}
+
 // Each second has its own date.
 func TestDate(t *testing.T) {
 	lane, begun := newPair(t, false).lane, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
