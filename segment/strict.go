@@ -112,6 +112,9 @@ func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, 
 	if q.noKey != nil {
 		return Grant{}, fmt.Errorf("tag %q: %w", q.buffer.tag, q.noKey)
 	}
+	if q.masks() && period != "" {
+		return Grant{}, fmt.Errorf("tag %q: %w: the tag has no periods", q.buffer.tag, leaf.ErrInvalid)
+	}
 	if q.masks() && n > maxStrict {
 		return Grant{}, fmt.Errorf("tag %q: %w: at most %d hidden numbers at once", q.buffer.tag, leaf.ErrInvalid, maxStrict)
 	}

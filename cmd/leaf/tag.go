@@ -400,7 +400,7 @@ func lost(t tagRow) string {
 		text.WriteString(", " + cli.Printable(about))
 	}
 	fmt.Fprintf(&text, "\nTo create it again above its IDs: leaf tag create %s --step %d", shellWord(t.Tag), t.Step)
-	options := t.Options.With(segment.Describe(t.Description))
+	options := t.Options.With(segment.Describe(t.Description)).With(segment.TagOptions{segment.OptionMask: ""}) // which the name gets no more
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		fmt.Fprintf(&text, " --%s %s", name, shellWord(options[name]))
 	}

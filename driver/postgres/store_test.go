@@ -90,7 +90,7 @@ func createStore(t testing.TB, db *sql.DB) {
 func testPostgresStore(t *testing.T, url string, create func(testing.TB, *sql.DB)) {
 	drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 		db := postgresDB(t, url)
-		if _, err := db.Exec("DROP TABLE IF EXISTS leaf_alloc, leaf_deleted"); err != nil {
+		if _, err := db.Exec("DROP TABLE IF EXISTS leaf_alloc, leaf_deleted, leaf_strict"); err != nil {
 			t.Fatal(err)
 		}
 		create(t, db)

@@ -38,10 +38,14 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 		_ = s.IDs.Return(ctx, req.GetTag(), grant, grant.Range.Start) // else they are lost
 		return nil, err
 	}
-	return &leafv1.AdvanceResponse{
-		Range: &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}, Step: grant.Step, Version: grant.Version, Store: grant.Store,
+	res := &leafv1.AdvanceResponse{
+		Step: grant.Step, Version: grant.Version, Store: grant.Store,
 		Strict: req.GetStrict(), Period: grant.Period, Masked: grant.Masked,
-	}, nil
+	}
+	if grant.Masked == nil {
+		res.Range = &leafv1.Range{Start: grant.Range.Start, End: grant.Range.End}
+	}
+	return res, nil
 }
 
 // refund takes back the charge for n IDs of a tag that the caller did not get.

@@ -14,14 +14,16 @@ import (
 )
 
 // tags serves the given tags.
-func tags(t testing.TB, all ...segment.Tag) http.Handler {
+func tags(t testing.TB, all ...segment.Tag) http.Handler { return tagsWith(t, nil, all...) }
+
+func tagsWith(t testing.TB, keys segment.MaskKeys, all ...segment.Tag) http.Handler {
 	store := memory.New().Store()
 	for _, tag := range all {
 		if err := store.Create(t.Context(), tag); err != nil {
 			t.Fatal(err)
 		}
 	}
-	set := segment.NewSet(store, nil)
+	set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{MaskKeys: keys}})
 	t.Cleanup(func() { set.Close(t.Context()) })
 	<-set.Ready()
 	opts := &frontend.Options{IDs: issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}, nil),
