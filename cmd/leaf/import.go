@@ -218,6 +218,9 @@ func planImport(c foreign.Counter, existing tagRow, exists bool, margin int64) i
 	if exists {
 		row.Before, row.MaxID = existing.MaxID, existing.MaxID
 	}
+	if exists && row.Reason == "" && existing.Options[segment.OptionMask] != c.Options[segment.OptionMask] {
+		row.Reason = "only one of the tags has this mask: a hidden number could be a number of the other"
+	}
 	if row.Reason == "" && c.Next > math.MaxInt64-margin {
 		row.Reason = "the margin leaves it no IDs: choose a smaller one"
 	}

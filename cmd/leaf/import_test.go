@@ -202,3 +202,33 @@ func TestImportRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A masked counter and a plain one of the same name do not become one: a hidden number could be a plain
+// one. With the same mask a counter is taken over.
+func TestImportOfMasks(t *testing.T) {
+	const mask, other = "k1:10^9:0123456789ab", "k1:10^9:ba9876543210"
+	store := func(create ...string) string {
+		t.Helper()
+		url := "sqlite:" + filepath.Join(t.TempDir(), "ids.db")
+		for _, args := range [][]string{{"init"}, append([]string{"tag", "create", "order"}, create...)} {
+			if code, _, stderr := leafRun(t.Context(), append(args, "--store", url)...); code != 0 {
+				t.Fatal(stderr)
+			}
+		}
+		return url
+	}
+	for _, tt := range []struct {
+		from, to []string
+		want     string
+	}{
+		{[]string{"--mask", mask}, nil, importSkip},
+		{nil, []string{"--mask", mask}, importSkip},
+		{[]string{"--mask", mask}, []string{"--mask", other}, importSkip},
+		{[]string{"--mask", mask}, []string{"--mask", mask}, importRaise},
+	} {
+		_, rows, stderr := importJSON(t, "--from", store(tt.from...), "--store", store(tt.to...))
+		if len(rows) != 1 || rows[0].Result != tt.want || rows[0].MaxID > 1 != (tt.want == importRaise) {
+			t.Errorf("%q to %q: %+v\n%s", tt.from, tt.to, rows, stderr)
+		}
+	}
+}
