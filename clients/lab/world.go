@@ -108,6 +108,10 @@ func (w *world) fill() error {
 		}
 		args := []string{"tag", "create", parts[0], "--step", parts[1]}
 		for _, option := range parts[2:] {
+			if !strings.Contains(option, "=") { // the rest of a value with a colon
+				args[len(args)-1] += ":" + option
+				continue
+			}
 			args = append(args, "--"+option)
 		}
 		if err := w.command(args...); err != nil {

@@ -11,6 +11,7 @@ export type Reason =
 	| 'OVERFLOW' // the counter or the layout is at its end, for good
 	| 'STRICT_ORDER' // nobody has a stock of the tag: make a call for each ID, by ordered
 	| 'PERIODIC' // the numbers of the tag start again with each period: make a call for them, by issue
+	| 'MASKED' // the servers hide the numbers of the tag: make a call for each one, by ordered or issue
 	| 'UNAUTHENTICATED'
 	| 'FORBIDDEN'
 	| 'NO_WORKER_ID' // the process holds no lease of a worker ID at present

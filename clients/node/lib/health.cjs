@@ -7,7 +7,7 @@ const WAITED_BACKOFF = 100
 const MAX_BACKOFF = 1000
 const FINAL = new Set(['OVERFLOW', 'CLOSED'])
 const DENIED = new Set(['UNAUTHENTICATED', 'FORBIDDEN'])
-const REFUSED = new Set(['INVALID_ARGUMENT', 'BAD_KEY', 'STRICT_ORDER', 'PERIODIC'])
+const REFUSED = new Set(['INVALID_ARGUMENT', 'BAD_KEY', 'STRICT_ORDER', 'PERIODIC', 'MASKED'])
 
 /** What is wrong with the servers at present, as one tag sees it. */
 class StoreHealth {

@@ -24,6 +24,8 @@ public class LeafException extends RuntimeException {
     public static final String STRICT_ORDER = "STRICT_ORDER";
     /** The numbers of the tag start again with each period: make a call for them, by LeafClient.issue. */
     public static final String PERIODIC = "PERIODIC";
+    /** The servers hide the numbers of the tag: make a call for each one, by LeafClient.ordered or issue. */
+    public static final String MASKED = "MASKED";
     /** The server wants a valid token. */
     public static final String UNAUTHENTICATED = "UNAUTHENTICATED";
     /** The token lacks the right. */

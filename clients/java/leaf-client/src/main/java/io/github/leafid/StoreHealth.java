@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 /** What is wrong with the servers at present, as one tag sees it. */
 final class StoreHealth {
     private static final Set<String> REFUSALS = new HashSet<>(Arrays.asList(
-            LeafException.INVALID_ARGUMENT, LeafException.STRICT_ORDER, LeafException.PERIODIC, "BAD_KEY"));
+            LeafException.INVALID_ARGUMENT, LeafException.STRICT_ORDER, LeafException.PERIODIC, LeafException.MASKED, "BAD_KEY"));
     private static final long FIRST_BACKOFF = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long WAITED_BACKOFF = TimeUnit.MILLISECONDS.toNanos(100);
     private static final long MAX_BACKOFF = TimeUnit.SECONDS.toNanos(1);
