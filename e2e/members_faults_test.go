@@ -14,20 +14,20 @@ import (
 
 // A memberFault happens to servers that are all members and served, and leaves them so.
 type memberFault struct {
-	name      string
-	partition bool // takes hosts
-	strike    func(*memberSet)
+	name    string
+	missing func(*memberSet) error // what it takes that the system does not have; nil: it takes nothing
+	strike  func(*memberSet)
 }
 
 var memberFaults = []memberFault{
-	{"kill -9 of the leader", false, (*memberSet).loseLeader},
-	{"two of three killed", false, (*memberSet).loseTwo},
-	{"all killed at once, other peer lists", false, (*memberSet).loseAll},
-	{"the leader paused", false, (*memberSet).freeze},
-	{"the leader cut off", true, (*memberSet).cutOff},
-	{"all cut off from each other", true, (*memberSet).scatter},
-	{"a member wiped, removed, added again", false, (*memberSet).wipe},
-	{"the leader removed, a new server added", false, (*memberSet).replace},
+	{"kill -9 of the leader", nil, (*memberSet).loseLeader},
+	{"two of three killed", nil, (*memberSet).loseTwo},
+	{"all killed at once, other peer lists", nil, (*memberSet).loseAll},
+	{"the leader paused", nil, (*memberSet).freeze},
+	{"the leader cut off", (*memberSet).hasHosts, (*memberSet).cutOff},
+	{"all cut off from each other", (*memberSet).hasHosts, (*memberSet).scatter},
+	{"a member wiped, removed, added again", nil, (*memberSet).wipe},
+	{"the leader removed, a new server added", nil, (*memberSet).replace},
 }
 
 // stockCalls are the calls that each server must answer from stock while too few members run.

@@ -32,18 +32,10 @@ func TestMembers(t *testing.T) {
 	m := newMemberSet(t, memberConfig, true)
 	seed := labSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 32))
-	faults := slices.Clone(memberFaults)
+	faults := slices.Concat(memberFaults, slowFaults)
 	for round := 0; ; round++ {
 		for _, f := range faults {
-			if f.partition && m.lan == nil {
-				t.Logf("left out: %s: no network namespace can be made", f.name)
-				continue
-			}
-			begin := time.Now()
-			f.strike(m)
-			m.await(m.servers...)
-			m.struck(f.name, begin)
-			t.Logf("%v: %s took %v", time.Since(m.begin).Round(time.Second), f.name, time.Since(begin).Round(time.Millisecond))
+			m.suffer(f)
 		}
 		if ids, _ := m.history.Count(); !lab() || ids >= 1e9 {
 			break
@@ -54,11 +46,27 @@ func TestMembers(t *testing.T) {
 	m.report(seed)
 }
 
+// suffer has a fault strike, if the system has what it takes, and waits until its traces are gone.
+func (m *memberSet) suffer(f memberFault) {
+	m.t.Helper()
+	if f.missing != nil {
+		if err := f.missing(m); err != nil {
+			m.t.Logf("left out: %s: %v", f.name, err)
+			return
+		}
+	}
+	begin := time.Now()
+	f.strike(m)
+	m.await(m.servers...)
+	m.struck(f.name, begin)
+	m.t.Logf("%v: %s took %v", time.Since(m.begin).Round(time.Second), f.name, time.Since(begin).Round(time.Millisecond))
+}
+
 // A memberSet is the servers of one cluster with their clients.
 type memberSet struct {
 	t       *testing.T
 	config  string // the configuration file
-	hungry  bool   // each server has a client
+	hungry  bool   // each server has a client, and a disk of its own where the system has them
 	certs   string // the folder of certificates; "": none, all are on loopback
 	lan     *host  // the switch between the servers' hosts; nil: they have none
 	servers []*memberServer
@@ -80,6 +88,7 @@ type memberServer struct {
 	port  string
 	addr  string // for its peers
 	data  string
+	disk  *disk  // of the member's log and database; nil: this machine's
 	peers string // overrides the list of all
 	lives int
 	now   atomic.Pointer[server]
@@ -123,6 +132,9 @@ func (m *memberSet) newServer() *memberServer {
 	m.must(err)
 	s := &memberServer{name: fmt.Sprint("s", m.count), port: fmt.Sprint(port), data: filepath.Join(m.t.TempDir(), "data")}
 	s.addr = net.JoinHostPort("127.0.0.1", s.port)
+	if m.hungry && canMountDisks() {
+		s.disk = newDisk(m.t)
+	}
 	if m.lan != nil {
 		s.host, s.addr = newHost(m.t), net.JoinHostPort(lanAddr(m.count), s.port)
 		pid := strings.Split(s.host.inside[1], "/")[2]
@@ -207,6 +219,7 @@ func (m *memberSet) launch(servers ...*memberServer) {
 	m.t.Helper()
 	var all []*server
 	for _, s := range servers {
+		m.must(s.useDisk())
 		s.lives++
 		all = append(all, launch(m.t, m.serveLine(s)...))
 	}
