@@ -257,6 +257,13 @@ func TestGRPCFault(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	stream := openStream(t, conn, leafv1connect.LeafServiceStreamProcedure)
+	if err := stream.SendMsg(&leafv1.StreamRequest{Asks: []*leafv1.TakeRequest{ask("order", 1)}}); err != nil {
+		t.Error(err)
+	}
+	if err := stream.RecvMsg(new(leafv1.StreamResponse)); status.Code(err) != codes.Internal {
+		t.Error(err)
+	}
 	if err := conn.Invoke(t.Context(), leafv1connect.LeafServiceNextProcedure, &leafv1.NextRequest{Scheme: "uuid"}, &res); err != nil {
 		t.Error(err)
 	}

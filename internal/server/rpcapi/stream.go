@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -77,26 +78,53 @@ func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[lea
 }
 
 func (s *leafService) serve(ctx context.Context, stream streamConn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &streamReader{leafService: s, stream: stream, asks: make(chan []*leafv1.TakeRequest, streamBacklog)}
 	var reading sync.WaitGroup
 	defer stream.End(reading.Wait)
-	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	asks := make(chan []*leafv1.TakeRequest, streamBacklog)
-	var end error // of the reads; before asks is closed
-	reading.Go(func() {
-		defer close(asks)
-		end = s.read(ctx, stream, asks)
-	})
+	reading.Go(func() { r.run(ctx) })
+	err := r.answerAhead(ctx)
+	r.turn.Lock() // no answer is under way after this
+	defer r.turn.Unlock()
+	r.ended = true
+	return err
+}
+
+// A streamReader reads the requests of a stream. It answers them itself, which saves a change of
+// goroutines for each message, until a client turns out to send more before it has the answers: these
+// wait in asks, for the handler's goroutine, and share answers.
+type streamReader struct {
+	*leafService
+	stream streamConn
+	asks   chan []*leafv1.TakeRequest
+	end    error // of the reads; this and fault are set before asks is closed
+	fault  any   // a panic in an answer, for the handler's goroutine
+
+	turn  sync.Mutex // of the reader's answers
+	ended bool       // the handler returns
+}
+
+const (
+	atOnce     = 5 * time.Microsecond // a message that takes no longer to receive had already come
+	aheadAfter = 16                   // such messages, one behind the other
+)
+
+// answerAhead answers what is in asks until the end of the stream.
+func (r *streamReader) answerAhead(ctx context.Context) error {
 	for {
 		select {
-		case first, ok := <-asks:
-			if !ok {
-				return end
+		case first, ok := <-r.asks:
+			if !ok && r.fault != nil {
+				panic(r.fault)
 			}
-			if err := s.answer(ctx, stream, first, asks); err != nil {
+			if !ok {
+				return r.end
+			}
+			if err := r.answer(ctx, r.stream, first, r.asks); err != nil {
 				return err
 			}
-		case <-s.Stopping:
+		case <-r.Stopping:
 			return newError(leaf.ErrClosed, "the server is stopping")
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -104,29 +132,57 @@ func (s *leafService) serve(ctx context.Context, stream streamConn) error {
 	}
 }
 
-// read passes the requests on until the last.
-func (s *leafService) read(ctx context.Context, stream streamConn, asks chan<- []*leafv1.TakeRequest) error {
-	stream.Extend()
-	for start, extended := time.Now(), time.Duration(0); ; {
-		if now := time.Since(start); now-extended > streamIdle/8 { // timers cost more than an ID
-			extended = now
-			stream.Extend()
+// run answers the requests, or passes them on, until the last.
+func (r *streamReader) run(ctx context.Context) {
+	defer close(r.asks)
+	defer func() {
+		if reason := recover(); reason != nil {
+			r.fault = fmt.Sprintf("%v\n%s", reason, debug.Stack())
 		}
-		req, err := stream.Receive()
+	}()
+	r.stream.Extend()
+	start, extended, ready := time.Now(), time.Duration(0), 0
+	for r.end == nil {
+		began := time.Since(start)
+		if began-extended > streamIdle/8 { // timers cost more than an ID
+			extended = began
+			r.stream.Extend()
+		}
+		req, err := r.stream.Receive()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return
 		case err != nil:
-			return err
+			r.end = err
+			return
 		case len(req.GetAsks()) > maxAsks:
-			return newError(leaf.ErrInvalid, fmt.Sprintf("%d asks in a message: at most %d", len(req.GetAsks()), maxAsks))
+			r.end = newError(leaf.ErrInvalid, fmt.Sprintf("%d asks in a message: at most %d", len(req.GetAsks()), maxAsks))
+			return
+		}
+		if ready < aheadAfter { // else for good
+			ready++
+			if time.Since(start)-began > atOnce {
+				ready = 0
+			}
+			r.end = r.answerNow(ctx, req.GetAsks())
+			continue
 		}
 		select {
-		case asks <- req.GetAsks():
+		case r.asks <- req.GetAsks():
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			r.end = context.Cause(ctx)
 		}
 	}
+}
+
+// answerNow answers a request, unless the handler returns.
+func (r *streamReader) answerNow(ctx context.Context, asks []*leafv1.TakeRequest) error {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	if r.ended {
+		return newError(leaf.ErrClosed, "the stream has ended")
+	}
+	return r.answer(ctx, r.stream, asks, nil)
 }
 
 // answer answers the first request, and those that wait behind it. It sends the answers before they
@@ -134,10 +190,10 @@ func (s *leafService) read(ctx context.Context, stream streamConn, asks chan<- [
 func (s *leafService) answer(ctx context.Context, stream streamConn, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
 	recorder := s.requests.Recorder(0)
 	arrived := recorder.Now()
-	var answers []*leafv1.StreamAnswer
-	parts := 0
+	answers, parts := make([]*leafv1.StreamAnswer, 0, len(first)), 0
 	for asks, ok := first, true; ok && len(answers) < maxAsks; {
-		for _, ask := range asks {
+		var singles []single // of the asks
+		for i, ask := range asks {
 			if parts >= maxParts {
 				recorder.Done(arrived, len(answers))
 				if err := stream.Send(&leafv1.StreamResponse{Answers: answers}); err != nil {
@@ -145,7 +201,15 @@ func (s *leafService) answer(ctx context.Context, stream streamConn, first []*le
 				}
 				arrived, answers, parts = recorder.Now(), nil, 0
 			}
-			a := s.answerOne(ctx, ask)
+			var a *leafv1.StreamAnswer
+			if isSingle(ask) {
+				if len(singles) == 0 {
+					singles = make([]single, len(asks)-i)
+				}
+				a, singles = s.answerSingle(ctx, ask, &singles[0]), singles[1:]
+			} else {
+				a = s.answerMany(ctx, ask)
+			}
 			answers = append(answers, a)
 			parts += len(a.GetRanges()) + len(a.GetTexts())
 		}
@@ -159,17 +223,19 @@ func (s *leafService) answer(ctx context.Context, stream streamConn, first []*le
 	return stream.Send(&leafv1.StreamResponse{Answers: answers})
 }
 
-// A single is an answer of one ID, whose parts need one allocation.
+// A single is an answer of one ID. Those of a message need one allocation.
 type single struct {
 	answer leafv1.StreamAnswer
 	ranges [1]*leafv1.Range
 	id     leafv1.Range
 }
 
-func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
-	if ask.GetCount() == 1 && !ask.GetContiguous() && !ask.GetForm() && !issuer.SchemeOf(ask.GetScheme()).Text {
-		return s.answerSingle(ctx, ask)
-	}
+// isSingle reports whether an ask is for one number.
+func isSingle(ask *leafv1.TakeRequest) bool {
+	return ask.GetCount() == 1 && !ask.GetContiguous() && !ask.GetForm() && !issuer.SchemeOf(ask.GetScheme()).Text
+}
+
+func (s *leafService) answerMany(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
 	res, err := s.Take(ctx, ask)
 	if err != nil {
 		return s.failure(err)
@@ -177,12 +243,11 @@ func (s *leafService) answerOne(ctx context.Context, ask *leafv1.TakeRequest) *l
 	return &leafv1.StreamAnswer{Ranges: res.GetRanges(), Texts: res.GetTexts(), Period: res.GetPeriod()}
 }
 
-func (s *leafService) answerSingle(ctx context.Context, ask *leafv1.TakeRequest) *leafv1.StreamAnswer {
+func (s *leafService) answerSingle(ctx context.Context, ask *leafv1.TakeRequest, one *single) *leafv1.StreamAnswer {
 	id, period, err := s.takeOne(ctx, ask.GetScheme(), ask.GetKey(), ask.GetPeriod())
 	if err != nil {
 		return s.failure(err)
 	}
-	one := new(single)
 	one.id.Start, one.id.End = id.Number, id.Number+1
 	one.ranges[0] = &one.id
 	one.answer.Ranges, one.answer.Period = one.ranges[:], period
