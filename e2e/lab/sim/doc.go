@@ -1,8 +1,8 @@
 // Package sim runs the code of the server in virtual time: nodes with segment.Set, or with
 // snowflake.Node over worker.Keeper, on driver/kv over a database in memory. A seed gives the
-// schedule of faults in networks, processes, disks and clocks. The five kinds are tags, relays
-// behind servers, leases, losses (leases on a registry that loses writes), and pools (leases for
-// other programs).
+// schedule of faults in networks, processes, disks and clocks. The kinds are tags, relays
+// behind servers, lifts (of counters that went back), leases, losses (leases on a registry that loses
+// writes), lapses (of such leases by clocks that differ), and pools (leases for other programs).
 //
 //	go test ./lab/sim -run Schedules -schedules 100000     more of them
 //	go test ./lab/sim -run Schedules -kind leases -seed 17 one, with a log of its events

@@ -21,8 +21,8 @@ import (
 
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed alone, and print it")
-	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases, losses or pools")
-	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 75 seconds)")
+	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases, losses, lifts, lapses or pools")
+	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 50 seconds)")
 )
 
 // A scenario is a world made from a seed, and runs in a bubble.
@@ -40,6 +40,8 @@ var kinds = map[string]func(seed uint64, sabotage string) scenario{
 	"relays": func(seed uint64, sabotage string) scenario { return newRelayWorld(seed, sabotage) },
 	"pools":  func(seed uint64, sabotage string) scenario { return newPoolWorld(seed, sabotage) },
 	"losses": func(seed uint64, sabotage string) scenario { return newLossWorld(seed, sabotage) },
+	"lapses": func(seed uint64, sabotage string) scenario { return newLapseWorld(seed, sabotage) },
+	"lifts":  func(seed uint64, sabotage string) scenario { return newLiftWorld(seed, sabotage) },
 }
 
 // play runs one schedule and checks what happened in it.
@@ -58,7 +60,7 @@ func schedules() (n int, limit time.Duration) {
 	case *schedulesFlag > 0:
 		return *schedulesFlag, time.Hour
 	case os.Getenv("LEAF_LAB") != "":
-		return math.MaxInt32, 75 * time.Second
+		return math.MaxInt32, 50 * time.Second
 	}
 	if testing.Short() {
 		return 10, 3 * time.Second

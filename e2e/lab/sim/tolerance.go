@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/leaf-id/leaf/driver/memory"
+)
+
+// A lapseWorld is a lossWorld with one worker ID. The clocks of two servers of its registry differ by
+// almost all that is tolerated, in the one way that does harm.
+type lapseWorld struct{ *lossWorld }
+
+func newLapseWorld(seed uint64, sabotage string) *lapseWorld {
+	w := &lapseWorld{newLossWorld(seed, sabotage)}
+	w.layouts[0].WorkerBits = 0
+	w.db.unnamed, w.db.untracked = false, false
+	w.far, w.skewed, w.wrong = false, true, tolerated
+	for _, m := range w.machines {
+		m.skew.Store(0)
+	}
+	return w
+}
+
+// run carries out the schedule.
+func (w *lapseWorld) run() {
+	first, second := w.machines[0], w.machines[1]
+	empty := w.db.cells.Snapshot()
+	alone := w.rng.IntN(2) == 0
+	if !alone {
+		w.db.skew.Store(int64(tolerated))
+	}
+	w.launch(first)
+	w.clientsOf(first)
+	time.Sleep(2*claimDelay + time.Duration(w.rng.Int64N(int64(lossExtend))))
+	if p := first.proc.Load(); p == nil || !p.holds() {
+		w.note("the first machine has no worker ID")
+	} else if alone {
+		w.outlast(first, second, empty)
+	} else {
+		w.overtake(first, second)
+	}
+	w.heal()
+}
+
+// overtake pauses a holder until its lease has run out by a clock that is ahead. Another machine claims
+// the worker ID. Then a server takes over that lacks this, and by whose clock the lease has not run out.
+func (w *lapseWorld) overtake(holder, heir *machine) {
+	p := holder.proc.Load()
+	limit := p.serve.(*leaseServer).node.Keeper().Status().Horizon
+	p.pause()
+	before := w.db.cells.Snapshot()
+	w.launch(heir)
+	w.clientsOf(heir)
+	time.Sleep(time.Until(limit) + time.Duration(w.rng.Int64N(int64(3*time.Second))))
+	w.note("a server takes over that lacks the latest writes, and whose clock is behind")
+	w.db.skew.Store(-int64(tolerated))
+	w.db.takeOver(before)
+	p.resume()
+	time.Sleep(hears)
+}
+
+// outlast has a machine continue from its file alone while a server without its lease takes over,
+// whose clock is behind, as that of the machine is that claims there.
+func (w *lapseWorld) outlast(holder, heir *machine, empty memory.Snapshot) {
+	holder.proc.Load().kill()
+	holder.away.Store(true)
+	w.launch(holder)
+	w.note("a server takes over that lacks all writes, and whose clock is behind")
+	w.db.skew.Store(-int64(tolerated))
+	w.db.takeOver(empty)
+	heir.skew.Store(-int64(tolerated))
+	w.launch(heir)
+	w.clientsOf(heir)
+	time.Sleep(w.claimDelay() + time.Duration(w.rng.Int64N(int64(10*time.Second))))
+}
