@@ -39,6 +39,18 @@
 // every outcome wakes them. When the store has failed for longer than a caller would wait, callers
 // fail at once, until a call in the background has succeeded.
 //
+// # Tags without a stock
+//
+// A tag with strict order, periods or a mask has no stock. The store refuses its Advance, so that
+// whoever does not know such tags gets an error; see [StrictStore] and [MaskedStore]. Callers that
+// wait share one call to the store, for exactly their number of IDs. A caller joins no call that was
+// already sent.
+//
+// The numbers of a tag with a mask leave the process only hidden: by the key that the tag's option
+// names, and whose fingerprint it has. Without that key the process does not call the store. The mask
+// of a name never changes, and a deleted name gets no other one: one mask gives a number twice only if
+// the counter does.
+//
 // # Lending
 //
 // The set of a server lends IDs: Advance reserves them for another process, and Return puts the end

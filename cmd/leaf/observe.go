@@ -9,6 +9,7 @@ import (
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/cli"
+	"github.com/leaf-id/leaf/internal/leafconn"
 )
 
 // A peekedJSON is what `leaf tag peek -o json` prints.
@@ -35,7 +36,11 @@ another server may take first.`,
 			if err != nil {
 				return explainTag(err, args[0])
 			}
-			p := peekedJSON{res.GetTag().GetName(), res.GetNext(), res.GetStock(), res.GetTag().GetMaxId()}
+			next, err := leafconn.PeekedNext(res)
+			if err != nil {
+				return err
+			}
+			p := peekedJSON{res.GetTag().GetName(), next, res.GetStock(), res.GetTag().GetMaxId()}
 			if a.json {
 				return cli.PrintJSON(cmd.OutOrStdout(), p)
 			}

@@ -10,7 +10,9 @@
 //
 // A counter with options besides the description has "v":2 and a field "options". Older releases refuse
 // it: they would drop the options with their next write. A tag with strict order has such an option, and
-// its counter moves by a swap alone.
+// its counter moves by a swap alone. The counter of a tag with periods has "v":3, and that of a tag with
+// a mask "v":4: a release that does not know them would serve their numbers as those of a usual tag. A
+// deleted tag with a mask leaves a counter above the domain of the mask.
 //
 // The package never removes a key, so a version never returns with another content. The cell of a
 // deleted tag keeps its counter, and a new tag with that name starts there: other processes may

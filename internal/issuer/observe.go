@@ -13,7 +13,7 @@ import (
 // A Peeked says what would come next of a tag.
 type Peeked struct {
 	Tag   segment.Tag // as it is in the store
-	Next  int64       // the next ID of this process if no other call comes first
+	Next  int64       // the next ID of this process if no other call comes first; 0 for a tag with a mask
 	Stock int64       // how many IDs it holds; 0: Next is MaxID, and others may take it first
 }
 
@@ -24,7 +24,7 @@ func (t *Tags) Peek(ctx context.Context, name string) (Peeked, error) {
 		return Peeked{}, fmt.Errorf("peek at tag %q: %w", name, err)
 	}
 	if tag.Options.Masked() {
-		return Peeked{}, fmt.Errorf("peek at tag %q: %w: its numbers are hidden", name, leaf.ErrInvalid)
+		return Peeked{Tag: tag}, nil
 	}
 	p := Peeked{Tag: tag, Next: tag.MaxID}
 	for _, st := range t.segments.Stats() {

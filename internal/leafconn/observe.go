@@ -3,8 +3,10 @@ package leafconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -14,7 +16,18 @@ func (c *Conn) Peek(ctx context.Context, tag string) (int64, error) {
 	res, err := repeatable(ctx, c, func(ctx context.Context, srv *server) (*leafv1.PeekTagResponse, error) {
 		return srv.admin.PeekTag(ctx, &leafv1.PeekTagRequest{Name: tag})
 	})
-	return res.GetNext(), err
+	if err != nil {
+		return 0, err
+	}
+	return PeekedNext(res)
+}
+
+// PeekedNext returns the ID in an answer, which has none for a tag with a mask.
+func PeekedNext(res *leafv1.PeekTagResponse) (int64, error) {
+	if tag := Tag(res.GetTag()); tag.Options.Masked() {
+		return 0, fmt.Errorf("peek at tag %q: %w: its numbers are hidden", tag.Name, leaf.ErrInvalid)
+	}
+	return res.GetNext(), nil
 }
 
 // An Observed is the result of [Conn.Observe].

@@ -19,7 +19,7 @@ export function tag(name) {
 		const points = (value, m) => [...past.filter(p => !state.samples.length || p[0] < state.samples[0].time).map(p => [p[0], p[value]]), ...state.samples.filter(x => x.values[m]?.[name] !== undefined).map(x => [x.time, x.values[m][name]])]
 		render(el('p', {}, el('a', { href: '#/tags' }, t('back'))), el('h1', {}, name),
 			error ? el('p', { class: 'error', role: 'alert' }, t('failed', { text: error.message })) : null,
-			stored ? [el('h2', {}, t('inStore')), cards(card(t('maxID'), number(stored.maxId)), card(t('step'), number(stored.step)), card(t('updated'), moment(stored.updated)), card(t('description'), stored.description || '–'), Object.entries(stored.options ?? {}).map(([name, value]) => card(optionLabel(name), value)), card(t('nextID'), number(peek.next ?? '0')))] : null,
+			stored ? [el('h2', {}, t('inStore')), cards(card(t('maxID'), number(stored.maxId)), card(t('step'), number(stored.step)), card(t('updated'), moment(stored.updated)), card(t('description'), stored.description || '–'), Object.entries(stored.options ?? {}).map(([name, value]) => card(optionLabel(name), value)), stored.options?.mask ? null : card(t('nextID'), number(peek.next ?? '0')))] : null,
 			actions(name, stored, load),
 			el('h2', {}, t('inMemory')),
 			here ? [
