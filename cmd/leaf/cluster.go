@@ -28,7 +28,7 @@ const clusterScheme = "cluster:"
 // clusterConfig returns the member of a server's configuration.
 func clusterConfig(cfg config.Config) cluster.Config {
 	return cluster.Config{
-		Dir: clusterDir(cfg.Data), Peers: cfg.Cluster, Address: cfg.ClusterAddress, Listen: cfg.ClusterListen,
+		Dir: clusterDir(cfg.Data), Peers: cfg.Cluster, Address: cfg.ClusterAddress, Listen: cfg.ClusterListen, Quota: int64(cfg.ClusterQuota),
 		TLS: cluster.TLS{CA: cfg.ClusterCA, Cert: cfg.ClusterCert, Key: cfg.ClusterKey},
 	}
 }

@@ -102,6 +102,7 @@ func newServe() *cobra.Command {
 	flags["cluster_ca"] = cmd.Flags().String("cluster-ca", "", "`FILE` of the authority that signs the peers' certificates")
 	flags["cluster_cert"] = cmd.Flags().String("cluster-cert", "", "`FILE` of this server's certificate for its peers")
 	flags["cluster_key"] = cmd.Flags().String("cluster-key", "", "`FILE` of that certificate's key")
+	flags["cluster_quota"] = cmd.Flags().String("cluster-quota", "", "`SIZE` that this server's copy of the store may have (default 2GiB)")
 	flags["workers_file"] = cmd.Flags().String("workers-file", "", "`FILE` that holds the URL of the registry")
 	return cmd
 }

@@ -40,6 +40,7 @@ type Member struct {
 	startErr error
 	closing  sync.Once
 	disk     *diskWatch
+	short    atomic.Bool  // data fill too much of the quota
 	copying  atomic.Bool  // the database is being defragmented
 	slow     atomic.Int64 // steps of etcd that took too long
 

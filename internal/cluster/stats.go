@@ -10,7 +10,7 @@ const syncMetric = "etcd_disk_wal_fsync_duration_seconds"
 
 // Stats returns the figures of this member. Most come from etcd, and cover all members in the process.
 func (m *Member) Stats() health.Cluster {
-	stats := health.Cluster{Slow: float64(m.slow.Load()), Quota: float64(m.config.Quota), HandOvers: float64(m.disk.moved.Load())}
+	stats := health.Cluster{Slow: float64(m.slow.Load()), Quota: float64(m.config.Quota), HandOvers: float64(m.disk.moved.Load()), Short: m.short.Load()}
 	if server := m.running(); server != nil && m.failure() == nil {
 		stats.HasLeader, stats.IsLeader = server.Leader() != 0, server.Leader() == server.MemberID()
 	}

@@ -65,6 +65,7 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 	look := time.NewTicker(upkeepEvery)
 	defer look.Stop()
 	var own recorder
+	var live liveData
 	for logged := ""; ; {
 		select {
 		case <-m.ctx.Done():
@@ -76,6 +77,7 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
 		_ = own.record(ctx, m, server) // again next time
 		cancel()
+		m.watchQuota(server, &live)
 		problem := ""
 		if server.Leader() == server.MemberID() {
 			problem = errorText(m.makeRoom(server))

@@ -37,6 +37,7 @@ type Config struct {
 	ClusterCA       string        `yaml:"cluster_ca"`
 	ClusterCert     string        `yaml:"cluster_cert"`
 	ClusterKey      string        `yaml:"cluster_key"`
+	ClusterQuota    Size          `yaml:"cluster_quota" check:"16MiB..8GiB"`
 	IDSpace         string        `yaml:"id_space"`
 	StartWait       time.Duration `yaml:"start_wait" check:"0s..1h"`
 	ReadyFor        time.Duration `yaml:"ready_for" check:"0s..1h" live:"yes"`

@@ -245,7 +245,7 @@ func TestRESP(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	uid, _ := snowflake.Preset(issuer.UID)
 	want := config.Config{
-		Listen: "127.0.0.1:8080", RESP: "127.0.0.1:6380", GRPC: config.Off, Data: "./leaf-data", ReadyFor: 10 * time.Second, ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch, MaxRange: issuer.DefaultMaxRange,
+		Listen: "127.0.0.1:8080", RESP: "127.0.0.1:6380", GRPC: config.Off, Data: "./leaf-data", ClusterQuota: 2 << 30, ReadyFor: 10 * time.Second, ShutdownTimeout: 10 * time.Second, MaxBatch: issuer.DefaultMaxBatch, MaxRange: issuer.DefaultMaxRange,
 		Limits: config.Limits{Connections: 20_000, Tags: config.TagLimits{}},
 		Segment: config.Segment{
 			Enable: true, Policy: config.PolicyAdaptive, OutageBudget: segment.DefaultOutageBudget, MaxStock: segment.DefaultMaxStock, Wait: segment.DefaultWait,

@@ -70,6 +70,12 @@ func setText(v reflect.Value, text string) error {
 			return fmt.Errorf("%q is not a duration such as 10m, 1.5s or 500ms", text)
 		}
 		*dst = d
+	case *Size:
+		n, err := parseSize(text)
+		if err != nil {
+			return err
+		}
+		*dst = n
 	case *time.Time:
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,17 +26,26 @@ func ClusterURL(c cluster.Config) string {
 			params.Set(name, value)
 		}
 	}
+	if c.Quota > 0 {
+		params.Set("quota", strconv.FormatInt(c.Quota, 10))
+	}
 	return (&url.URL{Scheme: "cluster", Opaque: c.Dir, RawQuery: params.Encode()}).String()
 }
 
 // openCluster reads PATH?parameters: the directory of a member, and how it reaches its peers. The
 // member starts with the first use of the store or the registry.
 func openCluster(u *target) (*Backend, error) {
-	u.query("peers", "listen", "ca", "cert", "key", "alone")
+	u.query("peers", "listen", "ca", "cert", "key", "alone", "quota")
 	c := cluster.Config{Dir: u.address, Listen: u.params.Get("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
 		TLS: cluster.TLS{CA: u.params.Get("ca"), Cert: u.params.Get("cert"), Key: u.params.Get("key")}}
 	if list := u.params.Get("peers"); list != "" {
 		c.Peers = strings.Split(list, ",")
+	}
+	if text := u.params.Get("quota"); text != "" {
+		var err error
+		if c.Quota, err = strconv.ParseInt(text, 10, 64); err != nil || c.Quota <= 0 {
+			u.malformed("its quota is no number of bytes")
+		}
 	}
 	if u.address == "" {
 		u.malformed("it names no directory")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/health"
 )
 
 // The member of a URL runs from the first use of its store or registry on.
@@ -32,6 +33,7 @@ func TestClusterMemberStartsWithTheFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Quota = 3 << 30
 	for _, use := range []func(*drivers.Backend) error{
 		func(b *drivers.Backend) error {
 			s, err := b.Store()
@@ -40,7 +42,12 @@ func TestClusterMemberStartsWithTheFirstUse(t *testing.T) {
 			}
 			return err
 		},
-		func(b *drivers.Backend) error { return b.Workers.Check(t.Context()) },
+		func(b *drivers.Backend) error {
+			if figures, ok := b.DB.(interface{ Stats() health.Cluster }); !ok || figures.Stats().Quota != 3<<30 {
+				t.Errorf("the quota of %T is not that of the URL", b.DB)
+			}
+			return b.Workers.Check(t.Context())
+		},
 	} {
 		if err := with(drivers.ClusterURL(c), use); err != nil {
 			t.Error(err)

@@ -5,6 +5,7 @@ type Cluster struct {
 	HasLeader, IsLeader   bool
 	Changes, Failed, Slow float64 // counters
 	HandOvers             float64
+	Short                 bool    // data fill three quarters of the quota
 	Database, Used, Quota float64 // bytes
 	Syncs                 uint64
 	SyncSeconds           float64

@@ -35,6 +35,7 @@ var (
 	ErrQuorum        = errors.New("too few members of the cluster answer, or would then")
 	ErrAlone         = errors.New("worker IDs need a second server, or your word that there is only this one")
 	ErrFileExists    = errors.New("the file of a snapshot exists already")
+	ErrQuotaShort    = errors.New("the data of the cluster's store fill three quarters of the quota")
 	ErrPeerTLS       = errors.New("peers on other machines need certificates")
 )
 
@@ -87,6 +88,7 @@ var advice = []struct {
 	{ErrQuorum, "start the other members first, or remove those that are gone for good one by one, each while most of the rest run: docs/cluster.md"},
 	{ErrAlone, "add a server ('leaf cluster add ADDRESS'), or start this one with --workers cluster: if no other machine has a cluster of its own for these IDs"},
 	{ErrFileExists, "name another file, or remove this one first: a snapshot replaces no backup"},
+	{ErrQuotaShort, "raise cluster_quota on all servers, and restart one after the other: at the quota the cluster refuses writes"},
 	{ErrPeerTLS, "'leaf cluster certs HOST…' makes them; name them with --cluster-ca, --cluster-cert and --cluster-key"},
 	{ErrGone, "put the file back, or restore a backup as docs/backup.md says; if no ID of it is in use, remove the whole data directory"},
 	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},

@@ -32,7 +32,7 @@ func (supplied) Starts(context.Context, int) ([]worker.Start, error) { return ni
 type memberDB struct{ io.Closer }
 
 func (memberDB) Stats() health.Cluster {
-	return health.Cluster{HasLeader: true, Changes: 2, HandOvers: 5, Database: 4096, Syncs: 3, SyncSeconds: 0.5, SyncBuckets: map[float64]uint64{0.1: 2, 0.2: 2}}
+	return health.Cluster{HasLeader: true, Changes: 2, HandOvers: 5, Short: true, Database: 4096, Syncs: 3, SyncSeconds: 0.5, SyncBuckets: map[float64]uint64{0.1: 2, 0.2: 2}}
 }
 
 // runWithAll runs a server with every part that has metrics.
@@ -124,6 +124,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		`leaf_cluster_is_leader`:                                               "0",
 		`leaf_cluster_leader_changes_total`:                                    "2",
 		`leaf_cluster_handovers_total`:                                         "5",
+		`leaf_cluster_quota_short`:                                             "1",
 		`leaf_cluster_database_bytes`:                                          "4096",
 		`leaf_cluster_sync_duration_seconds_bucket{le="0.1"}`:                  "2",
 		`leaf_cluster_sync_duration_seconds_bucket{le="+Inf"}`:                 "3",

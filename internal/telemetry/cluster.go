@@ -11,6 +11,7 @@ var (
 	clusterDatabase = gauge("leaf_cluster_database_bytes", "The size of this member's database, which the members make smaller from time to time.")
 	clusterUsed     = gauge("leaf_cluster_database_used_bytes", "How much of that is in use.")
 	clusterQuota    = gauge("leaf_cluster_quota_bytes", "The size of a member's database at which the cluster refuses writes.")
+	clusterShort    = gauge("leaf_cluster_quota_short", "1 if the data alone, without history, fill three quarters of that size, else 0.")
 )
 
 func (c *Collector) collectCluster(out sink) {
@@ -25,4 +26,5 @@ func (c *Collector) collectCluster(out sink) {
 	out.put(clusterDatabase, f.Database)
 	out.put(clusterUsed, f.Used)
 	out.put(clusterQuota, f.Quota)
+	out.putBool(clusterShort, f.Short)
 }
