@@ -32,7 +32,7 @@ var experiments = []experiment{
 	{"resp", 130 * time.Second, respWire},
 	{"grpc", 100 * time.Second, grpcWire},
 	{"v1", 130 * time.Second, batches},
-	{"tls", 70 * time.Second, encrypted},
+	{"tls", 140 * time.Second, encrypted},
 	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
 	{"fleet", 120 * time.Second, test("TestFleet")},
@@ -94,6 +94,7 @@ func main() {
 	flag.DurationVar(&l.tail, "tail", tailTime, "duration of the load in the experiment tail")
 	echo := flag.Bool("echo", false, "be the bare gRPC server that gRPC is measured beside")
 	constant := flag.String("constant", "", "be the net/http server that /v1 is measured beside, with the answers in `FILE`")
+	secure := flag.String("tls", "", "be the bare servers with TLS that Leaf is measured beside: `CERT,KEY`")
 	flood := flag.String("flood", "", "be the clients of a flood: `NUMBER@ADDRESS`")
 	flag.Parse()
 	err := error(nil)
@@ -102,6 +103,8 @@ func main() {
 		err = serveEcho()
 	case *constant != "":
 		err = serveConstants(*constant)
+	case *secure != "":
+		err = serveBare(*secure)
 	case *flood != "":
 		err = beFlood(*flood)
 	default:

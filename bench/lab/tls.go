@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,33 +37,63 @@ func (c *certifier) close() {
 	}
 }
 
-// encrypted compares requests over TLS, over HTTP/2 and for batches with an nginx that answers a
-// constant.
+// encrypted compares requests over TLS, by HTTP/1.1, HTTP/2 and the Redis protocol, with those to nginx
+// and Redis, and to servers that do the least over Go's libraries.
 func encrypted(ctx context.Context, l *lab) (r report, err error) {
 	c := &certifier{}
 	defer c.close()
 	cert, key := testserver.Certificate(c)
-	err = l.serveLeaf(ctx, func(plain *bench.Leaf) error {
-		batch, err := plain.Get(ctx, "/v1/ids/segment/"+wireTag+"?ranges=1&n=100")
-		if err != nil {
-			return err
-		}
-		nginx, err := testserver.StartNginx(fmt.Sprintf("keepalive_requests 1000000000; ssl_certificate %s; ssl_certificate_key %s;"+
-			" server { listen 80 ssl http2; location /v1/ { default_type application/json; return 200 '%s'; } location / { return 200 '1234567890'; } }",
-			cert, key, strings.TrimSpace(batch)))
-		if err != nil {
-			return err
-		}
-		defer nginx.Close()
-		server, err := l.startEncrypted(ctx, cert, key)
-		if err != nil {
-			return err
-		}
-		defer server.Stop()
-		r, err = l.encryptedBeside(ctx, nginx, server)
+	var batch string
+	if err := l.serveLeaf(ctx, func(plain *bench.Leaf) error {
+		batch, err = plain.Get(ctx, "/v1/ids/segment/"+wireTag+"?ranges=1&n=100")
 		return err
-	})
-	return r, err
+	}); err != nil {
+		return r, err
+	}
+	nginx, err := testserver.StartNginx(fmt.Sprintf("keepalive_requests 1000000000; ssl_certificate %s; ssl_certificate_key %s;"+
+		" server { listen 80 ssl http2; location /v1/ { default_type application/json; return 200 '%s'; } location / { return 200 '123456'; } }",
+		cert, key, strings.TrimSpace(batch)))
+	if err != nil {
+		return r, err
+	}
+	defer nginx.Close()
+	redis, err := startSecureRedis(cert, key)
+	if err != nil {
+		return r, err
+	}
+	defer redis.Close()
+	bare, pid, stop, err := startPeer(ctx, "-tls", cert+","+key)
+	if err != nil {
+		return r, err
+	}
+	defer stop()
+	server, err := l.startEncrypted(ctx, cert, key)
+	if err != nil {
+		return r, err
+	}
+	defer server.Stop()
+	e := &secureRun{wireRun: wireRun{lab: l}, all: newDistinct(), nginx: nginx, redis: redis, server: server, barePID: pid}
+	e.bare[0], e.bare[1], _ = strings.Cut(bare, " ")
+	return e.run(ctx)
+}
+
+// A secureRedis is a Redis with a port for TLS.
+type secureRedis struct {
+	*testserver.RedisServer
+	addr string
+}
+
+func startSecureRedis(cert, key string) (*secureRedis, error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	_ = free.Close() // Redis takes its port
+	addr := free.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	redis, err := testserver.StartRedis(&testserver.RedisOptions{Config: [][2]string{{"appendonly", "no"}, {"tls-port", port},
+		{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-auth-clients", "no"}}})
+	return &secureRedis{redis, addr}, err
 }
 
 // startEncrypted starts a server with a certificate.
@@ -79,34 +110,64 @@ func (l *lab) startEncrypted(ctx context.Context, cert, key string) (*bench.Leaf
 	if err := os.WriteFile(config, fmt.Appendf(nil, "tls:\n  cert: %s\n  key: %s\n", cert, key), 0o600); err != nil {
 		return nil, err
 	}
-	return bench.Start(binary, "--config", config, "--listen", "127.0.0.1:0", "--resp", "off", "--data", filepath.Join(dir, "data"))
+	return bench.Start(binary, "--config", config, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
 }
 
-func (l *lab) encryptedBeside(ctx context.Context, nginx *testserver.NginxServer, server *bench.Leaf) (report, error) {
+// A secureRun measures servers with TLS in turns.
+type secureRun struct {
+	wireRun
+	all     *distinct
+	nginx   *testserver.NginxServer
+	redis   *secureRedis
+	server  *bench.Leaf
+	bare    [2]string // HTTP/1.1 and HTTP/2
+	barePID int
+}
+
+// add adds a server.
+func (e *secureRun) add(name string, pid int, target load.Target, pipeline, count int) *wireServer {
+	s := &wireServer{name: name, pid: pid, target: target, clients: clients, pipeline: pipeline, count: count}
+	if pid == e.server.PID() {
+		s.ours, s.target = true, e.all.of(target)
+	}
+	e.servers = append(e.servers, s)
+	return s
+}
+
+func (e *secureRun) run(ctx context.Context) (report, error) {
 	trusting := &tls.Config{InsecureSkipVerify: true} // a certificate of this run, on this machine
-	host := func(url string) string { _, h, _ := strings.Cut(url, "://"); return h }
 	at := func(url string) load.Server {
-		return load.Server{Addr: host(url), TLS: trusting, Timeout: 10 * time.Second}
+		return load.Server{Addr: url[strings.LastIndex(url, "/")+1:], TLS: trusting, Timeout: 10 * time.Second}
 	}
-	two := func(url string) load.Target { return newH2("https://"+host(url), trusting) }
-	all, w := newDistinct(), &wireRun{lab: l}
-	pair := func(name string, count int, of func(url string) load.Target) {
-		w.servers = append(w.servers,
-			&wireServer{name: "nginx, " + name, pid: nginx.PID(), target: of(nginx.URL()), clients: clients, pipeline: 1, count: count},
-			&wireServer{name: "Leaf, " + name, pid: server.PID(), target: all.of(of(server.URL)), clients: clients, pipeline: 1, count: count, ours: true})
+	one := func(url string) load.Target { return load.Routes(at(url), "segment") }
+	two := func(url string) load.Target { return newH2("https://"+at(url).Addr, trusting) }
+	batch := func(url string) load.Target { return load.V1(at(url), "segment") }
+	resp := func(addr string) load.Target { return &load.RESP{Server: at(addr), Scheme: "segment"} }
+	nginx, leaf := e.nginx.PID(), e.server.PID()
+	ratios := map[string][2]*wireServer{}
+	compare := func(key string, ours *wireServer, peer *wireServer) { ratios[key] = [2]*wireServer{ours, peer} }
+
+	ours := e.add("Leaf, HTTP/1.1", leaf, one(e.server.URL), 1, 1)
+	compare("tls", ours, e.add("nginx, HTTP/1.1", nginx, one(e.nginx.URL()), 1, 1))
+	compare("tls-bare", ours, e.add("a loop over `crypto/tls`, HTTP/1.1", e.barePID, one(e.bare[0]), 1, 1))
+	ours = e.add("Leaf, HTTP/2", leaf, two(e.server.URL), 1, 1)
+	compare("tls-2", ours, e.add("nginx, HTTP/2", nginx, two(e.nginx.URL()), 1, 1))
+	compare("tls-2-bare", ours, e.add("bare `net/http`, HTTP/2", e.barePID, two(e.bare[1]), 1, 1))
+	compare("tls-batch", e.add("Leaf, `/v1`, 100 IDs a request", leaf, batch(e.server.URL), 1, 100),
+		e.add("nginx, `/v1`, 100 IDs a request", nginx, batch(e.nginx.URL()), 1, 100))
+	for _, p := range pipelines[:2] {
+		compare(fmt.Sprint("tls-resp-", p), e.add(fmt.Sprint("Leaf, Redis protocol, -P ", p), leaf, resp(e.server.RESP), p, 0),
+			e.add(fmt.Sprint("Redis, -P ", p), e.redis.PID(), resp(e.redis.addr), p, 0))
 	}
-	pair("TLS", 1, func(url string) load.Target { return load.Routes(at(url), "segment") })
-	pair("TLS, HTTP/2", 1, two)
-	pair("TLS, `/v1`, 100 IDs a request", 100, func(url string) load.Target { return load.V1(at(url), "segment") })
-	if err := w.saturate(ctx); err != nil {
+	if err := e.saturate(ctx); err != nil {
 		return report{}, err
 	}
 	found := make(map[string]result)
-	for i, key := range []string{"tls", "tls-2", "tls-batch"} {
-		found[key] = result{figure: w.servers[2*i+1].full.cpu.over(w.servers[2*i].full.cpu)}
+	for key, pair := range ratios {
+		found[key] = result{figure: pair[0].full.cpu.over(pair[1].full.cpu)}
 	}
-	summary, err := all.result()
-	return report{table: w.table() + summary, found: found}, err
+	summary, err := e.all.result()
+	return report{table: e.table() + summary, found: found}, err
 }
 
 // An h2 is a target over HTTP/2, by the client of net/http.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A Listener closes connections beyond its limits, logs the reason once, and counts those that end.
@@ -84,7 +85,7 @@ func TestLimit(t *testing.T) {
 func TestRefusalIsLogged(t *testing.T) { forms(t, testRefusalIsLogged) }
 
 func testRefusalIsLogged(t *testing.T, form int) {
-	var log bytes.Buffer
+	var log testserver.Output
 	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, MaxConns: 1, Refusal: []byte("full\n"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	conn, r := dial(t, addr)
 	ask(t, conn, r, "a")

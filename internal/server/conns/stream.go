@@ -79,9 +79,12 @@ func (c *stream) serve() {
 	}
 }
 
+// run serves the requests. A limit of being idle that was set a moment ago does for the next request,
+// too: each costs a call of the runtime's timers.
 func (c *stream) run() {
 	c.in = make([]byte, smallInput)
 	begun := false
+	var limited time.Time // when the limit of being idle was set
 	for {
 		progress, ok := c.execute()
 		if !ok {
@@ -90,8 +93,9 @@ func (c *stream) run() {
 		c.makeRoom()
 		switch free := c.session.MayIdle(); {
 		case free && c.end == 0:
-			if limit := c.server.opts.IdleTimeout; begun || limit > 0 {
+			if limit := c.server.opts.IdleTimeout; begun || limit > 0 && time.Since(limited) > limit/64 {
 				c.limitRead(limit)
+				limited = time.Now()
 			}
 			begun = false
 		case free && progress, !begun:
