@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -175,4 +176,50 @@ func TestCompleteMask(t *testing.T) {
 			t.Errorf("%q: %v, %v", value, got, err)
 		}
 	}
+}
+
+// An unfit grant is an error of the store, whose words callers do not see: they name plain numbers.
+func TestMaskedErrorsHideNumbers(t *testing.T) {
+	for name, spoil := range map[string]func(g *segment.Grant){
+		"fewer": func(g *segment.Grant) { g.Range.End-- },
+		"more":  func(g *segment.Grant) { g.Range.End += 7 },
+		"without room for a lift": func(g *segment.Grant) {
+			g.Range = leaf.Range{Start: math.MaxInt64 - 20, End: math.MaxInt64 - 18}
+		},
+	} {
+		inner := memory.New().Store()
+		if err := inner.Create(t.Context(), masked); err != nil {
+			t.Fatal(err)
+		}
+		store := &spoilt{MaskedStore: inner, Store: inner, spoil: spoil}
+		set := segment.NewSet(store, &segment.SetOptions{Options: segment.Options{MaskKeys: drivertest.MaskKeys}})
+		for range 2 {
+			_, err := set.Take(t.Context(), "order", nil, 2)
+			if unfit, ok := errors.AsType[*leaf.StoreError](err); err == nil || !ok && !strings.Contains(err.Error(), "the mask has no number left") {
+				t.Errorf("%s: %v", name, err)
+			} else if ok && strings.ContainsAny(strings.ReplaceAll(err.Error(), unfit.Error(), ""), "123456789") {
+				t.Errorf("%s: callers see %v", name, err)
+			}
+			store.spoil = func(g *segment.Grant) { g.Range = leaf.Range{Start: 1, End: 3} } // it goes back
+			if name != "without room for a lift" {
+				break
+			}
+		}
+		if err := set.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A spoilt store changes the grants of tags with a mask.
+type spoilt struct {
+	segment.MaskedStore
+	segment.Store
+	spoil func(g *segment.Grant)
+}
+
+func (s *spoilt) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	g, err := s.MaskedStore.AdvanceMasked(ctx, tag, n)
+	s.spoil(&g)
+	return g, err
 }

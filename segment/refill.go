@@ -242,7 +242,7 @@ func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, erro
 		}
 		lift, err := b.guard.admit(grant)
 		if err != nil {
-			return Grant{}, err
+			return Grant{}, &leaf.StoreError{Err: err}
 		}
 		if lift < 0 {
 			if ask != n { // another process lifted the counter first
@@ -309,7 +309,7 @@ func (b *Buffer) call(ctx context.Context, period string, n int64) (Grant, error
 	}
 	r := grant.Range
 	if grant.Masked != nil || r.Start < 0 || r.Empty() || n > 0 && r.Len() > n || grant.Step < 1 {
-		return Grant{}, fmt.Errorf("tag %q: the store granted %v with step %d when asked for %d", b.tag, r, grant.Step, n)
+		return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: the store granted %v with step %d when asked for %d", b.tag, r, grant.Step, n)}
 	}
 	return grant, nil
 }

@@ -205,7 +205,7 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 	}
 	grant, err := b.fetch(ctx, period, n)
 	if err == nil && grant.Len() != n {
-		err = fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)
+		err = &leaf.StoreError{Err: fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
