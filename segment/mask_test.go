@@ -139,6 +139,24 @@ func TestMaskedOverflow(t *testing.T) {
 	}
 }
 
+// A liar grants more numbers of a tag with a mask than it was asked for.
+type liar struct{ segment.Store }
+
+func (s liar) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	return s.Store.(segment.MaskedStore).AdvanceMasked(ctx, tag, n+1)
+}
+
+// An error with a plain number is one of the store, which front ends do not show.
+func TestMaskedErrors(t *testing.T) {
+	_, store := maskedSet(t, nil, 777)
+	b := segment.NewBuffer(liar{store}, "order", &segment.Options{MaskKeys: drivertest.MaskKeys})
+	_, err := b.Next(t.Context())
+	told, ok := errors.AsType[*leaf.StoreError](err)
+	if !ok || !strings.Contains(told.Error(), "777") || strings.Contains(strings.ReplaceAll(err.Error(), told.Error(), ""), "777") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMaskOptions(t *testing.T) {
 	for _, o := range []segment.TagOptions{
 		{"mask": "k1"}, {"mask": "k1:10^5"}, {"mask": "k 1:53"}, {"mask": ":53"}, {"mask": "k1:53:0123"}, {"mask": "k1:53:0123456789ab:"},

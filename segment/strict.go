@@ -207,6 +207,9 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 	if err == nil && grant.Len() != n {
 		err = &leaf.StoreError{Err: fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)}
 	}
+	if err != nil && q.masks() {
+		err = &leaf.StoreError{Err: err} // whose words callers do not get: they may have the plain numbers
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := &b.account
