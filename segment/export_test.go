@@ -13,6 +13,20 @@ func AddOption(t *testing.T, o Option) {
 	t.Cleanup(func() { optionTable = before })
 }
 
+// LimitHashed bounds how many tags of a listing a set keeps as hashes, for the time of a test.
+func LimitHashed(t *testing.T, n int) {
+	before := maxHashed
+	maxHashed = n
+	t.Cleanup(func() { maxHashed = before })
+}
+
+// Collide has the latest listing have a tag of another name with the hash of this one.
+func (s *Set) Collide(tag string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hashed = []uint64{s.hash(tag)}
+}
+
 // Advance lends IDs, as a server's set does.
 func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, error) {
 	return b.advance(ctx, n, before)

@@ -102,7 +102,7 @@ func (s *Set) tryOpen(tag string) (b *Buffer, relisted <-chan struct{}, err erro
 		return b, nil, nil
 	}
 	b = newBuffer(tag, s.each)
-	if _, ok := s.listed[tag]; !ok {
+	if !s.probablyListed(tag) {
 		if err := s.admit(b); err != nil {
 			return nil, s.relist(tag), err
 		}
@@ -121,7 +121,7 @@ func (s *Set) takeLookupSlot(ctx context.Context, tag string) (taken bool, err e
 		default:
 		}
 		s.mu.Lock()
-		_, listed := s.listed[tag]
+		listed := s.probablyListed(tag)
 		var relisted <-chan struct{}
 		if !listed {
 			relisted = s.relist(tag)

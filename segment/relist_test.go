@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -65,13 +66,21 @@ func TestFirstUseDuringAFlood(t *testing.T) {
 	}
 }
 
+// manyNames are as many as are kept of a listing by name.
+var manyNames = sync.OnceValue(func() (names []string) {
+	for i := range 100_000 {
+		names = append(names, fmt.Sprint("tag", i))
+	}
+	return names
+})
+
 // manyTags lists more tags than are kept of a listing, and then those that it has.
 type manyTags struct{ frozen }
 
 func (m *manyTags) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
-		for i := range 100_000 {
-			if !yield(segment.Tag{Name: fmt.Sprint("tag", i), Step: 1}, nil) {
+		for _, name := range manyNames() {
+			if !yield(segment.Tag{Name: name, Step: 1}, nil) {
 				return
 			}
 		}
@@ -83,20 +92,55 @@ func (m *manyTags) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-// The set also finds a tag beyond the kept part of a listing.
+// The set also finds a tag beyond the kept part of a listing. One that it keeps as a hash alone needs
+// no further listing, once callers have caused the second one.
 func TestFirstUseAmongManyTags(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &manyTags{frozen{newStore(t, 1, 10)}}
-		set := segment.NewSet(store, nil)
-		defer set.Close(t.Context())
-		<-set.Ready()
-		stop := floodFor(t.Context(), set, 2000)
-		defer stop()
-		time.Sleep(time.Second)
-		if id, err := set.Next(t.Context(), "order"); err != nil || id != 1 {
-			t.Errorf("got %d, %v", id, err)
-		}
-	})
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprint(kept), func(t *testing.T) {
+			if !kept {
+				segment.LimitHashed(t, 0)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				store := newStore(t, 1, 10)
+				create(t, store, "other", 1, 10)
+				set := segment.NewSet(&manyTags{frozen{store}}, nil)
+				defer set.Close(t.Context())
+				<-set.Ready()
+				stop := floodFor(t.Context(), set, 2000)
+				defer stop()
+				time.Sleep(time.Second)
+				for _, tag := range []string{"order", "other"} {
+					asked := time.Now()
+					if id, err := set.Next(t.Context(), tag); err != nil || id != 1 {
+						t.Errorf("%s: got %d, %v", tag, id, err)
+					}
+					if waited := time.Since(asked); kept && waited > 0 { // in virtual time
+						t.Errorf("%s: waited for %v", tag, waited)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A tag with the hash of a listed one is looked up, and the store says that it is unknown.
+func TestHashOfAnotherTag(t *testing.T) {
+	set := segment.NewSet(newStore(t, 1, 10), nil)
+	defer set.Close(t.Context())
+	<-set.Ready()
+	set.Collide("nope")
+	if set.Has("nope") {
+		t.Error("the listing had no such tag")
+	}
+	if err := set.Check(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Error(err)
+	}
+	if id, err := set.Next(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("got %d, %v", id, err)
+	}
+	if _, err := set.Form(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Error(err)
+	}
 }
 
 // While callers ask for too many unknown tags, those who cannot wait are told so.

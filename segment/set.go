@@ -38,6 +38,8 @@ type Set struct {
 	closed    bool                // no buffer is made any more
 	lastCheck error               // how the latest look at the store ended
 	listed    map[string]struct{} // the tags of the latest listing, at most maxListed
+	hashed    []uint64            // sorted hashes of its other tags, at most maxHashed
+	whole     bool                // these are all of its tags
 	forms     forms               // of tags in that listing
 	digest    string              // the store's digest just before it, or empty
 	nextList  *relisting          // that callers wait for, or nil
@@ -338,7 +340,7 @@ func (s *Set) check(ctx context.Context) error {
 	loaded := s.each.loaded.Swap(false)
 	digest := s.askDigest(ctx) // before the listing: what changes meanwhile makes another one
 	if digest != "" && digest == s.digest && s.each.failing.none() && (!loaded || s.listsLoaded()) &&
-		(len(wanted) == 0 || len(s.listed) < maxListed) {
+		(len(wanted) == 0 || s.whole) {
 		return nil
 	}
 	return s.list(ctx, digest, wanted)
@@ -375,6 +377,7 @@ func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{
 	missing := s.expect()
 	s.digest = ""
 	listed, written := make(map[string]struct{}, len(s.listed)), make(forms)
+	hashed, whole := make([]uint64, 0, len(s.hashed)), true
 	for tag, err := range s.steps(ctx) {
 		switch {
 		case err != nil && len(listed) > 0 && missing == 0:
@@ -393,12 +396,19 @@ func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{
 		if _, ok := wanted[tag.Name]; ok || len(listed) < maxListed {
 			listed[tag.Name] = struct{}{}
 			written.take(tag, s.forms)
-		} else if missing == 0 && len(wanted) == 0 {
+			continue
+		}
+		if s.listed != nil && len(hashed) < maxHashed { // a start does not wait for so many
+			hashed = append(hashed, s.hash(tag.Name))
+			continue
+		}
+		if whole = false; missing == 0 && len(wanted) == 0 {
 			break
 		}
 	}
+	slices.Sort(hashed)
 	s.mu.Lock()
-	s.listed, s.forms, s.digest = listed, written, digest
+	s.listed, s.hashed, s.whole, s.forms, s.digest = listed, hashed, whole, written, digest
 	s.mu.Unlock()
 	if missing > 0 {
 		s.dropMissing()

@@ -3,6 +3,8 @@ package segment
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +16,12 @@ import (
 // that those that exist are served however many others are asked for.
 const (
 	maxUnknown = 1024    // buffers of unknown tags
-	maxListed  = 100_000 // tags of a listing in memory
+	maxListed  = 100_000 // tags of a listing in memory, by name
 )
+
+// maxHashed is how many more are kept as hashes. Only what a tag costs depends on them: one with the
+// hash of another is looked up like a listed one, and the store says that it has none of that name.
+var maxHashed = 2_000_000
 
 // An unknownTags is the buffers of unknown tags. Its lock is the innermost.
 type unknownTags struct {
@@ -72,7 +78,7 @@ func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) 
 			<-places
 		}
 	}
-	if b.account.grants == 0 && !s.lists(b.tag) {
+	if b.account.grants == 0 && !s.mayList(b.tag) {
 		slot, err := s.takeLookupSlot(ctx, b.tag)
 		if err != nil {
 			return nil, err
@@ -98,6 +104,24 @@ func (s *Set) lists(tag string) bool {
 	_, ok := s.listed[tag]
 	return ok
 }
+
+// mayList reports whether the latest listing probably had tag.
+func (s *Set) mayList(tag string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.probablyListed(tag)
+}
+
+// probablyListed is mayList where s.mu is held.
+func (s *Set) probablyListed(tag string) bool {
+	if _, ok := s.listed[tag]; ok {
+		return true
+	}
+	_, ok := slices.BinarySearch(s.hashed, s.hash(tag))
+	return ok
+}
+
+func (s *Set) hash(tag string) uint64 { return maphash.String(s.tags.seed, tag) }
 
 // Has reports, without asking the store, whether it is known to have tag: the latest listing had
 // it, or the store has granted IDs of it.
