@@ -20,6 +20,8 @@
  *              With SENT the swap of an extension may arrive at any time after the node has
  *              compared the horizon with its clock, also at a server that has taken over, and
  *              after the end of the node; its answer may be lost, or it never arrives.
+ *              With LOST that may happen to a claim: its node does not know the outcome, and
+ *              claims again, or finds the claim and writes it again.
  *
  * What is assumed of a node that holds a lease: it issues nothing DELAY beyond the time
  * at which the registry last agreed, because it extends the lease often enough, or is
@@ -28,11 +30,10 @@
  *
  * The property: no tick is issued twice.
  *
- * lease.pml has what is not here: claims of unknown outcome, copied files, clocks of nodes
- * that are wrong. Not modelled at all: two primaries at a time.
+ * lease.pml has what is not here: copied files, clocks of nodes that are wrong. Not modelled at all: two primaries at a time.
  *
  * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), EPOCHS,
- * TOLERANCE, SWITCH_BACK, SENT.
+ * TOLERANCE, SWITCH_BACK, SENT, LOST.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -62,6 +63,9 @@
 #endif
 #ifndef SENT
 #define SENT 0
+#endif
+#ifndef LOST
+#define LOST 0
 #endif
 
 /* A claim counts only once the incarnation has stood for the claim delay. Out: it counts when
@@ -97,6 +101,11 @@
 /* The look finds the claim itself. Out: any answer will do. */
 #ifndef LOOK_FINDS_CLAIM
 #define LOOK_FINDS_CLAIM 1
+#endif
+/* A claim that is found after its answer was lost is written again, and waits like any other. Out: it
+ * counts once it is found, by what was asked before. */
+#ifndef FOUND_CLAIM_WAITS
+#define FOUND_CLAIM_WAITS 1
 #endif
 /* All nodes have one claim delay. Out: a claimer has a shorter one than a holder. */
 #ifndef ONE_DELAY
@@ -180,7 +189,7 @@ bit issued[TICKS];
 
 /* arrives: the swap under way finds what it expects. */
 #define arrives (cell.inst == sender && (cell.horizon == expects || !LATE_SWAP_COMPARES))
-#define landed() sent = 0; expects = 0; sender = 0; sentInc = 0; sentSince = 0
+#define landed() sent = 0; bids = false; expects = 0; sender = 0; sentInc = 0; sentSince = 0
 
 /* remember notes since when the present incarnation is known, which is now if it was not. */
 #define remember(s) \
@@ -217,7 +226,9 @@ proctype node(byte id) {
 	bool file;    /* says what the variables above do; else they mean nothing */
 	byte sent;    /* the horizon in a swap under way, 0 without one, */
 	byte expects, sender; /* the horizon and the instance that the swap expects, */
-	byte sentInc; short sentSince; /* and its stamp */
+	byte sentInc; short sentSince; /* and its stamp; */
+	bool bids;    /* it is the claim */
+	byte bid, bidPrior; /* of this instance, whose outcome is unknown, and the horizon that it replaces */
 
 end:	do
 	/* start */
@@ -265,6 +276,23 @@ end:	do
 		fi;
 		stood = false
 	   }
+	:: atomic { LOST && at == ASKED && bid == 0 && sent == 0 && cell.horizon <= clock && clock < TICKS ->
+		insts++;
+		bid = insts; bidPrior = cell.horizon; bids = true;
+		sent = least(clock + HORIZON, TICKS); expects = cell.horizon; sender = cell.inst; sentInc = inc; sentSince = since;
+		printf("%c sends a claim at %d as instance %d, and hears nothing\n", NAME, clock, bid);
+		forget(); at = CLAIM
+	   }
+	:: atomic { at == ASKED && bid != 0 && bidPrior != NEVER && cell.inst == bid ->
+		inst = bid; term = cell.term; prior = bidPrior; bid = 0; bidPrior = 0;
+		heard = clock; horizon = cell.horizon;
+		printf("%c finds its claim at %d: instance %d, horizon %d\n", NAME, clock, inst, horizon);
+		if
+		:: !FOUND_CLAIM_WAITS && settled -> cursor = floor(); file = true; at = HOLD
+		:: else -> at = CONFIRM
+		fi;
+		stood = false
+	   }
 	:: atomic { at == ASKED && cell.horizon > clock -> forget(); at = CLAIM }
 	:: atomic { at == CONFIRM && (mine || !LOOK_FINDS_CLAIM) ->
 		printf("%c looks at %d and finds instance %d\n", NAME, clock, cell.inst);
@@ -306,7 +334,13 @@ end:	do
 		fi;
 		printf("%c sends an extension to %d at %d\n", NAME, sent, clock)
 	   }
-	:: atomic { sent != 0 && arrives ->
+	:: atomic { sent != 0 && bids && arrives ->
+		printf("the claim of %c arrives at %d: instance %d, horizon %d\n", NAME, clock, bid, sent);
+		put(cell, bid, cell.term + 1, sent); stamp(cell, sentInc, sentSince);
+		bid = (bidPrior == NEVER -> 0 : bid);
+		landed()
+	   }
+	:: atomic { sent != 0 && !bids && arrives ->
 		cell.horizon = sent; stamp(cell, sentInc, sentSince);
 		if
 		:: !(at == HOLD && inst == sender && horizon == expects) -> printf("a late extension of %c arrives at %d\n", NAME, clock)
@@ -337,7 +371,7 @@ end:	do
 		lives++;
 		printf("%c dies\n", NAME);
 		at = DOWN;
-		listed = 0; found = 0; stood = 0; inc = 0; since = 0; /* a file says nothing of these */
+		listed = 0; found = 0; stood = 0; inc = 0; since = 0; bid = (bids -> bid : 0); bidPrior = (bids -> NEVER : 0); /* a file says nothing of these */
 		if
 		:: !file -> forget()
 		:: else
