@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// These faults slow down or fill the disks of members, and the links between them. Servers allocate
-// meanwhile, at the latest after slowLimit: the others have a leader again three seconds after theirs
-// is lost, and a member that stalls again and again costs that several times.
+// slowLimit is when servers with a good disk allocate again at the latest while others are slow or
+// full. They have a leader three seconds after theirs is lost, and a slow one may come back a few times.
 const slowLimit = time.Minute
 
 // fullDisk is in the log of a server whose disk is full.
@@ -113,15 +112,19 @@ func (m *memberSet) fillFollower() {
 	m.fill(others[0], append(others[1:], leader))
 }
 
-// fill fills a member's disk. Its server reports that and lives from stock, while the others allocate.
-// Once there is room, a restart brings it back.
+// fill fills a member's disk. Its server lives from stock and reports the reason, while the others
+// allocate. Once there is room, a restart brings it back.
 func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 	m.t.Helper()
 	m.fromStock([]*memberServer{s}, func() { s.disk.full.Store(true) })
 	m.awaitSoon(others...)
 	until(m.t, time.Minute, "a report of the full disk", func() error {
-		if out := s.now.Load().output(); !strings.Contains(out, fullDisk) {
-			return fmt.Errorf("the log is\n%s", out)
+		if m.allocate(s) == nil {
+			return errors.New("the server allocates")
+		}
+		_, err := get(s.now.Load().url + "/readyz")
+		if out := s.now.Load().output(); err == nil || !strings.Contains(out, fullDisk) {
+			return fmt.Errorf("the server is ready, or does not report it: %w\n%s", err, out)
 		}
 		return nil
 	})
@@ -130,10 +133,11 @@ func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 	m.launch(s)
 }
 
-// slowLinks delays each frame between hosts: an answer takes at least twice that.
-func (m *memberSet) slowLinks() { m.badLinks(200*time.Millisecond, 0) }
+// slowLinks has an answer of another host take 200 ms, as between continents.
+func (m *memberSet) slowLinks() { m.badLinks(100*time.Millisecond, 0) }
 
-func (m *memberSet) lossyLinks() { m.badLinks(0, 0.05+0.15*rand.Float64()) }
+// lossyLinks loses so many frames that connections stall for seconds.
+func (m *memberSet) lossyLinks() { m.badLinks(0, 0.05+figure(0.05, 0.15)*rand.Float64()) }
 
 func (m *memberSet) badLinks(delay time.Duration, loss float64) {
 	m.t.Helper()
@@ -145,7 +149,7 @@ func (m *memberSet) badLinks(delay time.Duration, loss float64) {
 	r, err := startRelay(m.lan, cables, delay, loss)
 	m.must(err)
 	m.t.Logf("links have %v of delay and lose %.0f %% of the frames", delay, 100*loss)
-	m.awaitSoon(m.servers...)
+	m.t.Logf("allocations meanwhile after %v", m.await(m.servers...).Round(time.Millisecond))
 	r.stop()
 	for _, s := range m.servers {
 		m.must(m.plugIn(s))
