@@ -188,10 +188,11 @@ type laneConn struct {
 	later func(context.Context, []byte) []byte
 	given bool
 	heir  func(net.Conn)
+	tls   *tls.ConnectionState
 }
 
 func (c *laneConn) RemoteAddr() net.Addr                         { return c.addr }
-func (c *laneConn) TLS() *tls.ConnectionState                    { return nil }
+func (c *laneConn) TLS() *tls.ConnectionState                    { return c.tls }
 func (c *laneConn) Later(f func(context.Context, []byte) []byte) { c.later = f }
 func (c *laneConn) HandOver(heir func(net.Conn))                 { c.given, c.heir = true, heir }
 

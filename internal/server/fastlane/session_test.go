@@ -2,8 +2,16 @@ package fastlane
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -70,6 +78,42 @@ func TestPeriods(t *testing.T) {
 		request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		if _, taken, handed := lane.answer(request, len(request)); (taken == len(request)) != ours || handed == ours {
 			t.Errorf("%s: answered up to %d, handed over %v", path, taken, handed)
+		}
+	}
+}
+
+// The lane knows a client by its certificate, and leaves refusals to net/http.
+func TestClientCertificate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(file, []byte("tokens: [{name: shop, certificate: shop.example, take: [order]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gate := access.New(access.Options{Local: true})
+	if err := gate.Reload(file); err != nil {
+		t.Fatal(err)
+	}
+	lane := newPairBehind(t, gate).lane
+	for name, given := range map[string]bool{"shop.example": false, "other.example": true} {
+		c := &laneConn{addr: newAddress(), tls: &tls.ConnectionState{
+			VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: name}}}},
+		}}
+		_, out := lane.newSession(c).Serve([]byte("GET /api/segment/get/order HTTP/1.1\r\nHost: x\r\n\r\n"), nil)
+		if c.given != given || given == (len(out) > 0) {
+			t.Errorf("%s: handed over: %t, answered %q", name, c.given, out)
+		}
+	}
+}
+
+// Over TLS the handshake alone chooses HTTP/2: the preface is then a bad request of HTTP/1.
+func TestPrefaceOverTLS(t *testing.T) {
+	lane := newPair(t, false).lane
+	for _, state := range []*tls.ConnectionState{nil, {}} {
+		two := false
+		lane.behind.HTTP1, lane.behind.HTTP2 = func(net.Conn) {}, func(net.Conn) { two = true }
+		c := &laneConn{addr: newAddress(), tls: state}
+		lane.newSession(c).Serve([]byte(http2.ClientPreface), nil)
+		if c.heir(nil); two != (state == nil) {
+			t.Errorf("with TLS %t: HTTP/2 %t", state != nil, two)
 		}
 	}
 }
