@@ -74,7 +74,7 @@ bench: deps ## measure all beside its peers into docs/performance-tables.md, or 
 	cd bench && go run ./lab $(NAME)
 	@cd site && go run ./translated performance-tables
 
-benchstat: ## compare benchmarks of the working tree with those of REF=main, in turns (3 minutes)
+benchstat: ## compare the hot paths of the working tree with those of REF=main, in turns (COUNT=10 rounds)
 	@scripts/benchstat.sh $(REF) $(ARGS)
 
 lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of real servers (minutes)
