@@ -93,7 +93,7 @@ func newMasks(t *testing.T, both bool) *masks {
 		m.behind = append(m.behind, b.addr)
 	}
 	m.serve("leaf://"+strings.Join(m.behind, ","), "")
-	leafCommand(t, "tag", "create", maskTag, "--mask", "k1:10^6", "--start", fmt.Sprint(maskFirst), "--server", a.url)
+	leafCommand(t, "tag", "create", maskTag, "--mask", "k1:10^6", "--form", "C{n:6}", "--start", fmt.Sprint(maskFirst), "--server", a.url)
 	return m
 }
 
@@ -153,8 +153,26 @@ func (m *masks) clients(i int) {
 		}
 		m.client(name(way), func(n int) ([]leaf.Range, error) { return askOnce(addr, call(n)) })
 	}
+	m.client(name("form"), func(n int) ([]leaf.Range, error) { return v1Forms(s.addr, n) })
 	m.client(name("tinyid"), func(n int) ([]leaf.Range, error) { return tinyIDs(s.addr, n) })
 	m.client(name("tinyid simple"), func(n int) ([]leaf.Range, error) { return tinyIDsSimple(s.addr, n) })
+}
+
+// v1Forms takes texts of the form, and returns the numbers in them.
+func v1Forms(addr string, n int) ([]leaf.Range, error) {
+	_, body, err := v1Get(addr, maskTag, "", n, "&form=1&format=text")
+	if err != nil {
+		return nil, err
+	}
+	texts := strings.Fields(string(body))
+	for i, text := range texts {
+		if len(text) != len("C000000") || text[0] != 'C' {
+			return nil, fmt.Errorf("%w: %.80q", errMisfit, text)
+		}
+		texts[i] = text[1:]
+	}
+	got, err := parseNumbers("", texts, n)
+	return got.ranges, err
 }
 
 // askOnce sends a request on a connection of its own.
