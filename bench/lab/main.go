@@ -35,6 +35,7 @@ var experiments = []experiment{
 	{"tls", 140 * time.Second, encrypted},
 	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
+	{"member", 150 * time.Second, member},
 	{"fleet", 120 * time.Second, test("TestFleet")},
 	{"stores", 180 * time.Second, benchmark("Stores")},
 	{"drivers", 130 * time.Second, benchmark("Drivers")},
