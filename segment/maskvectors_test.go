@@ -9,6 +9,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/memory"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/mask"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -66,9 +67,7 @@ func TestMaskVectors(t *testing.T) {
 
 // A set gives each number of a domain once.
 func TestMaskedDomain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million numbers")
-	}
+	testserver.Long(t)
 	const all, batch = 1_000_000, 10_000
 	set, store := maskedSet(t, drivertest.MaskKeys, 0)
 	seen := make([]bool, all)
