@@ -19,7 +19,7 @@ import (
 type driver struct {
 	folder   string
 	run      string   // its suites, of one server each
-	families []string // whose code it runs; the first driver of a family has to notice all its faults
+	families []string // whose code it runs; the first driver of a family has to notice all its faults, but for sql
 	without  []string // rules, by their beginnings, that do not concern it
 }
 
@@ -48,7 +48,7 @@ func TestDrivers(t *testing.T) {
 	for _, d := range drivers {
 		var own []string
 		for _, family := range d.families {
-			if !owned[family] {
+			if !owned[family] && family != "sql" { // each SQL database hides some: SQLite has one writer, MySQL no versions
 				own, owned[family] = append(own, family), true
 			}
 		}
