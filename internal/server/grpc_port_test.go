@@ -135,7 +135,7 @@ func TestGRPCPortIsBounded(t *testing.T) {
 	r := run(t, nil, func(o *server.Options) {
 		withGRPC(o)
 		o.Config.Limits.ConnectionsPerClient = 2
-		o.SetAnswerTimeout(200 * time.Millisecond)
+		o.SetAnswerTimeout(time.Second)
 	})
 	until(t, "logs its address", func() bool { return strings.Contains(r.log.String(), " grpc="+r.rpc+" ") })
 	first := r.rawH2(t)
