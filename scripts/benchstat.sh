@@ -65,7 +65,7 @@ for round in $(seq "$count"); do
 		for which in old new; do
 			root=. && [ "$which" = new ] || root=$tmp/ref # test data is that of the commit
 			(cd "$root/$package" && "$tmp/$name-$which.test" -test.run '^$' -test.bench "${run#* }" -test.benchtime 300ms \
-				-test.cpu "1,$(nproc)" -test.benchmem) >>"$tmp/$which.txt"
+				-test.cpu "1,$(nproc)" -test.benchmem) >>"$tmp/$which.txt" || echo "benchstat: a benchmark of $package failed, $which" >&2
 		done
 	done
 done
