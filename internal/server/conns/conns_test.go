@@ -183,7 +183,8 @@ func TestServeAfterShutdown(t *testing.T) {
 func TestSlowRequest(t *testing.T) { forms(t, testSlowRequest) }
 
 func testSlowRequest(t *testing.T, form int) {
-	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, RequestTimeout: 200 * time.Millisecond})
+	t.Parallel()
+	_, addr := serve(t, newLines(nil), &conns.Options{Loops: form, RequestTimeout: time.Second})
 	idle, idleReader := dial(t, addr)
 	ask(t, idle, idleReader, "a")
 	slow, r := dial(t, addr)
