@@ -76,10 +76,23 @@ func (o TagOptions) checkMasked() error {
 }
 
 // CheckNewName reports, wrapping [leaf.ErrInvalid], why no tag with these options can have the name
-// of a deleted tag.
-func (o TagOptions) CheckNewName() error {
-	if o.Masked() {
+// of a deleted tag that leaves its counter at maxID.
+func (o TagOptions) CheckNewName(maxID int64) error {
+	switch {
+	case o.Masked():
 		return fmt.Errorf("%w: there was a tag of this name, and a mask could repeat its numbers: choose another name", leaf.ErrInvalid)
+	case maxID == math.MaxInt64:
+		return fmt.Errorf("%w: a deleted tag of this name leaves no number: choose another name", leaf.ErrInvalid)
+	}
+	return nil
+}
+
+// CheckCounter reports, wrapping [leaf.ErrInvalid], a counter at maxID that leaves no number of the
+// domain of the mask.
+func (o TagOptions) CheckCounter(maxID int64) error {
+	_, d, _, err := parseMask(o[OptionMask])
+	if err == nil && maxID > d.Max() {
+		return fmt.Errorf("%w: a counter at %d leaves no number of the mask, whose last one is %d", leaf.ErrInvalid, maxID, d.Max())
 	}
 	return nil
 }

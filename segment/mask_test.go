@@ -112,6 +112,17 @@ func TestMaskedRefusals(t *testing.T) {
 	}
 }
 
+// A counter beyond the domain would leave no number.
+func TestMaskCounter(t *testing.T) {
+	tag := masked
+	for end, good := range map[int64]bool{1: true, 999_999: true, 1_000_000: false, math.MaxInt64: false} {
+		tag.MaxID = end
+		if err := tag.Check(); good != (err == nil) || !good && !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("a counter at %d: %v", end, err)
+		}
+	}
+}
+
 // Without the key, or with another one of its name, no number is spent.
 func TestMaskKeyMissing(t *testing.T) {
 	for _, keys := range []segment.MaskKeys{nil, {"k2": drivertest.MaskKeys["k1"]}, {"k1": mask.Key{2}}} {

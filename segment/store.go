@@ -251,7 +251,7 @@ func (t Tag) Check() error {
 	if t.Options.Periodic() && utf8.RuneCountInString(t.Name) > maxPeriodicName {
 		return fmt.Errorf("%w: the name of a tag with periods has at most %d characters", leaf.ErrInvalid, maxPeriodicName)
 	}
-	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check(), t.Options.checkForm())
+	return cmp.Or(Change{Step: &t.Step, MaxID: &t.MaxID}.Check(), t.Options.Check(), t.Options.checkForm(), t.Options.CheckCounter(t.MaxID))
 }
 
 // CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one

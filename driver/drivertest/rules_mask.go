@@ -99,6 +99,13 @@ func fixedMask(ctx context.Context, c catalog) error {
 // its numbers, and one without begins above them.
 func afterMask(ctx context.Context, b *fixture, c catalog) error {
 	fresh := segment.Tag{Name: "order", MaxID: 1, Step: 10}
+	wide := segment.Tag{Name: "wide", MaxID: 1, Step: 10, Options: segment.TagOptions{
+		segment.OptionMask: "k1:63:" + MaskKeys["k1"].Fingerprint(),
+	}}
+	if err := first(c.Create(ctx, wide), c.Delete(ctx, "wide"),
+		is("a name whose mask leaves no number", c.Create(ctx, segment.Tag{Name: "wide", MaxID: 1, Step: 10}), leaf.ErrInvalid)); err != nil {
+		return err
+	}
 	return first(is("a mask for a deleted name", c.Create(ctx, maskedTag), leaf.ErrInvalid), c.Create(ctx, fresh),
 		b.advance(ctx, b.open(), "order", 2, leaf.Range{Start: maskEnd, End: maskEnd + 2}), c.Delete(ctx, "order"),
 		is("a mask for a name that was deleted twice", c.Create(ctx, maskedTag), leaf.ErrInvalid))

@@ -32,7 +32,7 @@ func (d *DB) Restore(ctx context.Context, backup []Cell, jump int64, now time.Ti
 		var records []worker.Record
 		for _, cell := range backup {
 			switch cell.Key.Kind {
-			case Tags:
+			case Tags, Periods:
 				if err := d.restoreTag(ctx, cell, jump); err != nil {
 					return err
 				}
@@ -63,8 +63,8 @@ func (d *DB) Restore(ctx context.Context, backup []Cell, jump int64, now time.Ti
 	return wait, wrap(err, "restore the store")
 }
 
-// restoreTag writes a counter, or what is left of a deleted one, raised and without the identity of
-// the old store.
+// restoreTag writes a counter of a tag or of a period, or what is left of a deleted one, raised and
+// without the identity of the old store.
 func (d *DB) restoreTag(ctx context.Context, cell Cell, jump int64) error {
 	tag, err := readTag(Cell{Key: cell.Key, Value: cell.Value, Version: "backup"})
 	if deleted := errors.Is(err, leaf.ErrUnknownTag); deleted {
@@ -75,6 +75,9 @@ func (d *DB) restoreTag(ctx context.Context, cell Cell, jump int64) error {
 	by := jump
 	if by == 0 {
 		by = max(leastJump, jumpSteps*tag.Step)
+	}
+	if tag.Deleted {
+		by = min(by, math.MaxInt64-tag.MaxID)
 	}
 	if by > math.MaxInt64-tag.MaxID {
 		return fmt.Errorf("%w: raise tag %q by %d from %d", leaf.ErrOverflow, cell.Key.Name, by, tag.MaxID)

@@ -17,7 +17,7 @@ import (
 // cellsOf returns a backup of a backend.
 func cellsOf(t *testing.T, b kv.Backend) (all []kv.Cell) {
 	t.Helper()
-	for _, kind := range []kv.Kind{kv.Tags, kv.Workers} {
+	for _, kind := range []kv.Kind{kv.Tags, kv.Periods, kv.Workers} {
 		for c, err := range b.List(t.Context(), kind) {
 			if err != nil {
 				t.Fatal(err)
@@ -34,8 +34,14 @@ func TestRestore(t *testing.T) {
 	db := kv.New(old, nil)
 	strict := segment.TagOptions{"order": "strict"}
 	tags := []segment.Tag{{Name: "a", MaxID: 1000, Step: 10}, {Name: "big", MaxID: 5, Step: 1_000_000}, {Name: "s", MaxID: 7, Step: 1, Options: strict},
-		{Name: "gone", MaxID: 4000, Step: 10}}
-	if err := errors.Join(db.Init(ctx, tags), db.InitRegistry(ctx), db.Store().Delete(ctx, "gone")); err != nil {
+		{Name: "gone", MaxID: 4000, Step: 10}, {Name: "wide", MaxID: 1, Step: 1, Options: segment.TagOptions{"mask": "k1:63:0123456789ab"}},
+		{Name: "daily", MaxID: 1, Step: 10, Options: segment.TagOptions{"period": "day"}}}
+	if err := errors.Join(db.Init(ctx, tags), db.InitRegistry(ctx), db.Store().Delete(ctx, "gone"), db.Store().Delete(ctx, "wide")); err != nil {
+		t.Fatal(err)
+	}
+	const many = 20_000_000 // more than a jump
+	day, err := db.Store().AdvanceStrict(ctx, "daily", "", many)
+	if err != nil {
 		t.Fatal(err)
 	}
 	before, err := db.Store().Advance(ctx, "a", 0)
@@ -63,6 +69,9 @@ func TestRestore(t *testing.T) {
 	}
 	if gone, err := restored.Store().Advance(ctx, "gone", 0); err != nil || gone.Range.Start < 4000 {
 		t.Errorf("a tag that was deleted before: %+v, %v", gone, err)
+	}
+	if same, err := restored.Store().AdvanceStrict(ctx, "daily", day.Period, 1); err != nil || same.Range.Start < many+10_000_000 {
+		t.Errorf("the period %s: %+v, %v", day.Period, same, err)
 	}
 	for tag, err := range restored.Store().Tags(ctx) {
 		if err != nil || tag.Name == "s" && !tag.Options.Strict() {

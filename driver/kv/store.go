@@ -240,8 +240,11 @@ func (s *Store) create(ctx context.Context, tag segment.Tag) error {
 			return leaf.ErrTagExists
 		case !errors.Is(err, leaf.ErrUnknownTag):
 			return err
-		case t.Deleted && tag.Options.Masked():
-			return tag.Options.CheckNewName()
+		}
+		if t.Deleted {
+			if err := tag.Options.CheckNewName(t.MaxID); err != nil {
+				return err
+			}
 		}
 		tag.MaxID = max(tag.MaxID, t.MaxID)
 		*t = newTagText(tag)

@@ -113,6 +113,9 @@ func (t *Tags) moveAbove(ctx context.Context, name string, largest int64) (now s
 		return now, others, t.failed(err)
 	}
 	tag, err := t.find(ctx, name)
+	if err == nil {
+		err = tag.Options.CheckCounter(largest + 1)
+	}
 	if err != nil {
 		return segment.Tag{}, 0, err
 	}

@@ -45,8 +45,10 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err == nil && has {
 		end, err = s.keptEnd(tag.Name)
 	}
-	if err == nil && end.Valid { // deleted since the check
-		err = tag.Options.CheckNewName()
+	if err == nil && end.Valid {
+		if again := tag.Options.CheckNewName(end.V); again != nil {
+			err = Refusal{again}
+		}
 	}
 	if err == nil && strict {
 		return s.createStrict(tag.Name, max(start, end.V))
@@ -60,7 +62,7 @@ func (s *Session) Create(tag segment.Tag) error {
 // checkName refuses a mask for the name of a deleted tag, also one deleted by hand, which leaves its
 // row in leaf_strict.
 func (s *Session) checkName(tag segment.Tag) error {
-	again := tag.Options.CheckNewName()
+	again := tag.Options.CheckNewName(0)
 	if again == nil {
 		return nil
 	}
