@@ -50,7 +50,7 @@ func (m *memberSet) hasDisks() error {
 type disk struct {
 	dir   string       // where it is mounted
 	below string       // the folder, for this process
-	sync  atomic.Int64 // how long each sync takes, beside its own time
+	sync  atomic.Int64 // extra time of each sync
 	full  atomic.Bool  // it refuses all writes
 }
 
@@ -132,7 +132,7 @@ func (m *memberSet) fillFollower() {
 }
 
 // fill fills a member's disk. Its server lives from stock and reports the reason, while the others
-// allocate. Once there is room, a restart brings it back.
+// allocate. With room again, a restart brings it back.
 func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 	m.t.Helper()
 	m.fromStock([]*memberServer{s}, func() { s.disk.full.Store(true) })

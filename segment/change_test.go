@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A change sets what it names, leaves the rest, and lowers the counter only with Force.
+// A change sets the named fields, leaves the rest, and lowers the counter only with Force.
 func TestChange(t *testing.T) {
 	tag := segment.Tag{Name: "order", MaxID: 100, Step: 10}
 	for _, tt := range []struct {

@@ -42,7 +42,7 @@
 // # Tags without a stock
 //
 // A tag with strict order, periods or a mask has no stock. The store refuses its Advance, so that
-// whoever does not know such tags gets an error; see [StrictStore] and [MaskedStore]. Callers that
+// a caller without knowledge of such tags gets an error; see [StrictStore] and [MaskedStore]. Callers that
 // wait share one call to the store, for exactly their number of IDs. A caller joins no call that was
 // already sent.
 //

@@ -33,7 +33,7 @@ func (maskedError) Error() string {
 func (maskedError) Is(target error) bool { return target == ErrStrict || target == ErrMasked }
 
 // A MaskedStore is a [StrictStore] that can have tags with a mask. Its Advance and its AdvanceStrict
-// refuse them with [ErrMasked]: whoever knows nothing of masks would issue the plain numbers.
+// refuse them with [ErrMasked]: a caller without knowledge of masks would issue the plain numbers.
 type MaskedStore interface {
 	// AdvanceMasked is AdvanceStrict for a tag with a mask. Without one it wraps
 	// [leaf.ErrUnknownTag]. The caller hides the numbers of the grant, or the grant has hidden ones.
@@ -190,7 +190,7 @@ func (g Grant) checkMasked(n int64) error {
 	return nil
 }
 
-// hide replaces the numbers of a grant by those that stand for them. Its errors do not show them.
+// hide replaces the numbers of a grant by their hidden ones. Its errors do not show them.
 func (q *strictQueue) hide(g Grant) (Grant, error) {
 	if !q.hides() {
 		return g, nil

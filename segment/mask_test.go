@@ -150,7 +150,7 @@ func TestMaskedOverflow(t *testing.T) {
 	}
 }
 
-// A liar grants more numbers of a tag with a mask than it was asked for.
+// A liar grants more numbers of a tag with a mask than the call wanted.
 type liar struct{ segment.Store }
 
 func (s liar) AdvanceMasked(ctx context.Context, tag string, n int64) (segment.Grant, error) {

@@ -226,7 +226,7 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		err = b.end
 	case errors.Is(err, leaf.ErrInvalid): // the named period
 		if bad, ok := errors.AsType[badPeriod](err); ok {
-			err = bad // which is no secret of the store
+			err = bad // the store may see it
 		}
 		err = fmt.Errorf("tag %q: %w", b.tag, err)
 	case isUnfit(err), errors.Is(err, ErrMaskKey):

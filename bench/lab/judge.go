@@ -10,12 +10,12 @@ import (
 // A place is the row of its part's table that a goal judges, and the cell with its figure.
 type place struct {
 	begins string // the beginning of the row, after "| "
-	column string // of the figure; "": it is measured beside the table
+	column string // of the figure; "": it is not in the table
 	number int    // of those in the cell
 	over   string // the row whose cell divides the figure; "": none
 }
 
-// at is the place of a goal whose figure is measured beside the table.
+// at is the place of a goal with a figure from outside the table.
 func at(row string) place { return place{begins: row} }
 
 // within reports whether the row of a table is that of the goal.
@@ -124,7 +124,7 @@ func (p place) cell(table []string, line string) figure {
 	return nil
 }
 
-// short is the goal of a row in a cell: the limit, and what is missed and why.
+// short is the goal of a row in a cell: the limit, and the reason of a miss.
 func (g goal) short(r result) string {
 	limit, bound, reached := g.judge(r)
 	if reached {

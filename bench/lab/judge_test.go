@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A table shows the goals of its rows: those measured beside it and those of its own cells.
+// A table shows the goals of its rows: those from outside it and those of its own cells.
 func TestJudged(t *testing.T) {
 	const head = "| server | load | requests a second | " + wireCPU + " | p99, ms |"
 	table := head + "\n|---|---|---|---|---|\n" +

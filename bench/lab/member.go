@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A startup is what a server needs with one kind of store.
+// A startup has the needs of a server with one kind of store.
 type startup struct {
 	name string
 	args []string // of leaf serve
@@ -26,7 +26,7 @@ type startup struct {
 // firstTag is the tag that every new store has.
 const firstTag = "leaf-segment-test"
 
-// member compares a server that is a cluster by itself with one on the embedded store.
+// member compares a cluster of one server with a server on the embedded store.
 func member(ctx context.Context, l *lab) (report, error) {
 	binary, err := l.leaf(ctx)
 	if err != nil {

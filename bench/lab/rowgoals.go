@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// rowGoals are the goals of single rows whose figures stand in the tables of their parts. They appear
+// rowGoals are the goals of single rows with figures in the tables of their parts. They appear
 // there, beside the row.
 var rowGoals = slices.Concat(wireGoals, floodGoals(), scaleGoals, pgoGoals(), fleetGoals, storeGoals(), driverGoals(), strictGoals())
 
@@ -49,7 +49,7 @@ func pgoGoals() (all []goal) {
 	return all
 }
 
-// carried is what the MariaDB of the table of stores allocates for many tags.
+// carried is the rate of allocations for many tags on MariaDB, from the table of stores.
 const carried = 9000
 
 var fleetGoals = []goal{

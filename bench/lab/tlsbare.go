@@ -35,7 +35,7 @@ func serveBare(files string) error {
 		h := w.Header()
 		h.Set("Content-Type", "text/plain;charset=UTF-8")
 		h.Set("Cache-Control", "no-store")
-		_, _ = io.WriteString(w, "123456") // the client counts what it gets
+		_, _ = io.WriteString(w, "123456") // the client counts its bytes
 	}), cert, key)
 }
 

@@ -63,7 +63,7 @@ func (d *DB) Restore(ctx context.Context, backup []Cell, jump int64, now time.Ti
 	return wait, wrap(err, "restore the store")
 }
 
-// restoreTag writes a counter of a tag or of a period, or what is left of a deleted one, raised and
+// restoreTag writes a counter of a tag or of a period, or the rest of a deleted one, raised and
 // without the identity of the old store.
 func (d *DB) restoreTag(ctx context.Context, cell Cell, jump int64) error {
 	tag, err := readTag(Cell{Key: cell.Key, Value: cell.Value, Version: "backup"})

@@ -148,7 +148,7 @@ func (h *History) Unique() error {
 	return nil
 }
 
-// Duplicates counts the IDs that were issued twice, of the receipts that keep chooses (nil:
+// Duplicates counts the IDs issued twice, of the receipts that keep chooses (nil:
 // all), and names the lowest two that have one in common.
 func (h *History) Duplicates(keep func(*Receipt) bool) (twice int64, lowest error) {
 	highest := new(Receipt) // of those so far, in this space, the one that ends last
@@ -196,7 +196,7 @@ func (h *History) Ordered() error {
 	return nil
 }
 
-// Within reports a receipt of a space that is outside the store's grants to its
+// Within reports a receipt of a space outside the store's grants to its
 // server, if it has one.
 func (h *History) Within(space string, granted map[string][]leaf.Range) error {
 	merged := map[string][]leaf.Range{}

@@ -72,7 +72,7 @@ func TestExplain(t *testing.T) {
 	again := func(server string, start, end int64) lab.Receipt { return call(server, 2, 3, start, end) }
 	for what, c := range map[string]struct {
 		receipts []lab.Receipt
-		causes   int64 // IDs that are explained
+		causes   int64 // explained IDs
 		want     string
 	}{
 		"no duplicate":                  {[]lab.Receipt{before, again("a.2", 150, 160)}, 0, ""},
@@ -109,7 +109,7 @@ func unlike(r lab.Receipt, server string) lab.Receipt {
 	return r
 }
 
-// An answer with another number of IDs counts, whatever the IDs.
+// An answer with another number of IDs counts for any IDs.
 func TestFits(t *testing.T) {
 	h := history(call("a", 0, 1, 0, 10))
 	wantError(t, "all fit", h.Fits(), "")

@@ -109,7 +109,7 @@ func byPorcupine(first any, all []porcupine.Operation, step func(state, input an
 	return result, model, info
 }
 
-// proven returns the calls without those that met what a swap wrote that was not acknowledged: a
+// proven returns the calls without those that met the text of an unacknowledged swap: a
 // registry may show that and lose it, see worker.Registry.
 func (o *Ops) proven() (all []porcupine.Operation) {
 	o.mu.Lock()

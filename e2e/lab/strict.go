@@ -38,7 +38,7 @@ func (h *History) Strict(space string) error {
 	return nil
 }
 
-// Gapless reports the lowest number of a space, from first on, that is missing below others.
+// Gapless reports the lowest missing number of a space, from first on, below others.
 func (h *History) Gapless(space string, first int64) error {
 	next := first
 	for _, r := range h.sorted(byRange, of(space)) {
@@ -52,7 +52,7 @@ func (h *History) Gapless(space string, first int64) error {
 
 // StrictPieces has porcupine decide the same as [History.Strict], for a few pieces of so many receipts
 // in a row, spread over the history. It returns how many receipts it saw. A part of linearizable calls
-// is linearizable: the calls that are missing only leave gaps.
+// is linearizable: the missing calls only leave gaps.
 func (h *History) StrictPieces(space string, pieces, size int) (seen int, err error) {
 	all := h.sorted(byBegin, of(space))
 	pieces = min(pieces, 1+len(all)/size)

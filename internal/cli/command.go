@@ -52,7 +52,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &Error{Err: err, Code: ExitUsage, Hint: fmt.Sprintf("did you mean '--%s'?", near)}
 }
 
-// UnknownCommand reports a word that is no command of a group.
+// UnknownCommand reports an unknown command of a group.
 func UnknownCommand(group *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q for '%s'", word, group.CommandPath())
 	group.SuggestionsMinimumDistance = 2

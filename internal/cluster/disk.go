@@ -13,22 +13,22 @@ import (
 // A leader syncs its log before it goes on, so its slow disk holds up all writes of the cluster, and
 // can still be quick enough to stay the leader. It therefore hands over to a member with a faster one.
 const (
-	slowSync     = 500 * time.Millisecond // the mean of a round's syncs from which on a disk is slow
+	slowSync     = 500 * time.Millisecond // a disk is slow at this mean of a round's syncs
 	slowRounds   = 3                      // in a row before a leader hands over
 	diskEvery    = 3 * time.Second        // the length of a round
 	handOverGap  = time.Minute            // least time between two elections by slow disks
 	handOverTime = 5 * time.Second        // for one attempt
 )
 
-// A diskWatch measures a member's disk, and hands over if that is slow while it leads.
+// A diskWatch measures a member's disk, and hands over from a slow one while it leads.
 type diskWatch struct {
 	syncs  func() (count uint64, seconds float64) // so far
-	leads  func() (leader, own types.ID)          // leader: 0 while there is none
+	leads  func() (leader, own types.ID)          // leader: 0 during an election
 	voters func(context.Context) []voter          // the others that answer
 	move   func(context.Context, types.ID) error
 	log    *slog.Logger
 
-	mean  atomic.Int64 // of the last round's syncs, a [time.Duration]; 0: it had none
+	mean  atomic.Int64 // of the last round's syncs, a [time.Duration]; 0: without a sync
 	moved atomic.Int64
 }
 

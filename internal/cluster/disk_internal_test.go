@@ -15,12 +15,12 @@ import (
 type disks struct {
 	sync.Mutex
 	leader types.ID
-	took   map[types.ID]time.Duration // how long each sync takes; 0: there are none
+	took   map[types.ID]time.Duration // time of each sync; 0: no sync
 	moves  []time.Time
 	all    map[types.ID]*diskWatch
 }
 
-// startDisks starts members, the first of which leads, in a bubble of [synctest].
+// startDisks starts members in a bubble of [synctest]; the first one leads.
 func startDisks(t *testing.T, all ...time.Duration) *disks {
 	d := &disks{leader: 1, took: make(map[types.ID]time.Duration), all: make(map[types.ID]*diskWatch)}
 	begin := time.Now()
@@ -130,7 +130,7 @@ func TestSlowDisksDoNotPassLeadershipToAndFro(t *testing.T) {
 			t.Errorf("a slow spell of two rounds moved the leader")
 		}
 		begin := time.Now()
-		for time.Since(begin) < time.Hour { // whoever leads is slow
+		for time.Since(begin) < time.Hour { // the leader is slow
 			d.Lock()
 			for id := range d.took {
 				d.took[id] = time.Millisecond

@@ -157,7 +157,7 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 
 // joinThrough asks a peer for the start. It writes the nonce first, because the answer may be lost,
 // but not before the peer answers at all, and removes it if there is no start to take: what it leaves
-// would stand in the way of [Create].
+// would make [Create] refuse.
 func (c Config) joinThrough(ctx context.Context, client *http.Client, peer string, id identity) (answer joinAnswer, err error) {
 	if err := c.ask(ctx, client, http.MethodGet, peer, pathMembers, nil, &Status{}); err != nil {
 		return answer, err

@@ -32,7 +32,7 @@ var drivers = []driver{
 	{"driver/mysql", "^Test(MySQLStore|MySQLRegistry|NodesAssign)$/^(java|plain|assign)$", []string{"sql", "mysql"}, []string{"registry swap/version"}},
 	{"driver/postgres", "^TestPostgres(Store|Registry)$", []string{"sql", "postgres"}, []string{"registry assign"}},
 	{"driver/sqlite", "^TestSQLite(Store|Registry)$", []string{"sql", "sqlite"}, []string{"registry assign"}},
-	// Tickets come one by one: nothing is returned, and no call is for more than there are.
+	// Tickets come one by one: nothing is returned, and no call is for more than the stock.
 	{"driver/ticket", "^TestStore$", []string{"ticket"}, []string{"store return/", "store advance/overflow", "store advance/huge n"}},
 }
 

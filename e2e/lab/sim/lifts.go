@@ -24,8 +24,8 @@ func (w *liftWorld) run() {
 	w.heal()
 }
 
-// loseLift loses the answer to a server's lift. Another server takes what the counter grants above. Then
-// a second server of the store takes over, which has neither.
+// loseLift loses the answer to a server's lift. Another server takes the next grants. Then
+// a second server of the store takes over without either.
 func (w *liftWorld) loseLift() {
 	i := w.rng.IntN(len(w.machines))
 	lifts, follows := w.machines[i], w.machines[(i+1)%len(w.machines)]

@@ -7,7 +7,7 @@ import (
 )
 
 // A lapseWorld is a lossWorld with one worker ID. The clocks of two servers of its registry differ by
-// almost all that is tolerated, in the one way that does harm.
+// almost the whole tolerance, in the one harmful direction.
 type lapseWorld struct{ *lossWorld }
 
 func newLapseWorld(seed uint64, sabotage string) *lapseWorld {
@@ -42,7 +42,7 @@ func (w *lapseWorld) run() {
 	w.heal()
 }
 
-// overtake pauses a holder until its lease has run out by a clock that is ahead. Another machine claims
+// overtake pauses a holder until its lease has run out by a clock ahead of the others. Another machine claims
 // the worker ID. Then a server takes over that lacks this, and by whose clock the lease has not run out.
 func (w *lapseWorld) overtake(holder, heir *machine) {
 	p := holder.proc.Load()

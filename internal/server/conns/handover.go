@@ -124,5 +124,5 @@ type secured struct {
 	conn *tls.Conn
 }
 
-// ConnectionState returns what the handshake agreed on.
+// ConnectionState returns the result of the handshake.
 func (c *secured) ConnectionState() tls.ConnectionState { return c.conn.ConnectionState() }

@@ -49,7 +49,7 @@ func TestLimit(t *testing.T) {
 			first := <-accepted
 			dial(t, inner.Addr().String())
 			second := <-accepted
-			for range 2 { // it has no place, and takes none
+			for range 2 { // it has no place
 				_, over := dial(t, inner.Addr().String())
 				wantEnd(t, over, "")
 			}

@@ -33,7 +33,7 @@ func TestNeedsTLS(t *testing.T) {
 	}
 }
 
-// Handshakes that stall end in time, and hold up nobody meanwhile.
+// Stalled handshakes end in time, and hold up no other client.
 func TestStalledHandshakes(t *testing.T) {
 	const stalled = 200
 	s, addr := serve(t, newLines(nil), &conns.Options{Loops: encrypted, RequestTimeout: 3 * time.Second})
@@ -56,7 +56,7 @@ func TestStalledHandshakes(t *testing.T) {
 	ask(t, conn, r, "still there")
 }
 
-// The stop of a server sets no time limit to a connection that is just handed over.
+// The stop of a server sets no time limit to a connection during its hand-over.
 func TestHandOverAtStop(t *testing.T) { forms(t, testHandOverAtStop) }
 
 func testHandOverAtStop(t *testing.T, form int) {

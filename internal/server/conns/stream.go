@@ -79,7 +79,7 @@ func (c *stream) serve() {
 	}
 }
 
-// run serves the requests. A limit of being idle that was set a moment ago does for the next request,
+// run serves the requests. An idle limit set a moment ago is enough for the next request,
 // too: each costs a call of the runtime's timers.
 func (c *stream) run() {
 	c.in = make([]byte, smallInput)

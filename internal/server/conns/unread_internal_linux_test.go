@@ -12,7 +12,7 @@ import (
 func TestUnread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var u unread
-	var want []byte // what is in u
+	var want []byte // the content of u
 	for range 500 {
 		if rng.IntN(2) == 0 {
 			p := make([]byte, rng.IntN(10*smallChunk)*rng.IntN(20))

@@ -73,7 +73,7 @@ func (l *Lane) newSession(c conn) *session {
 type heads struct {
 	second int64
 	text   [2][]byte // of Java Leaf's routes, and of /v1
-	batch  []byte    // what is behind the length in an answer of /v1 with many IDs
+	batch  []byte    // the rest of the header, after the length, in an answer of /v1 with many IDs
 }
 
 // Before the date, of each API.
@@ -199,7 +199,7 @@ func (s *session) answer(out []byte, size int, now time.Time) (_ []byte, ok bool
 	return answered, true
 }
 
-// issue takes the IDs of the last request and appends the answer, or takes none.
+// issue takes the IDs of the last request and appends the answer, or leaves both alone.
 func (s *session) issue(ctx context.Context, out []byte, now time.Time) ([]byte, error) {
 	if s.want.n > 0 {
 		return s.issueBatch(ctx, out, now)

@@ -73,7 +73,7 @@ const (
 	idsAfter   = "\"]}\n"
 )
 
-// IDsSize is the length of what [AppendIDs] appends.
+// IDsSize is the number of bytes that [AppendIDs] appends.
 func IDsSize(ranges []leaf.Range) int {
 	return len(idsBefore) + runsSize(ranges, len(idsBetween)) + len(idsAfter)
 }
@@ -111,7 +111,7 @@ func appendRange(dst []byte, r leaf.Range) []byte {
 	return append(dst, `"}`...)
 }
 
-// RangesSize is the length of what [AppendRanges] appends.
+// RangesSize is the number of bytes that [AppendRanges] appends.
 func RangesSize(ranges []leaf.Range) int {
 	var buf [longest]byte
 	size := len(rangesBefore) + max(len(ranges)-1, 0) + len(rangesAfter)

@@ -82,7 +82,7 @@ type pieces struct {
 	buf    []byte // of memory
 }
 
-// buffers are those of answers that are being made.
+// buffers are for answers in the making.
 var buffers = sync.Pool{New: func() any { return new([piece]byte) }}
 
 func (o *Options) newPieces(w http.ResponseWriter, r *http.Request, before string) *pieces {

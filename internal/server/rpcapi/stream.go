@@ -110,7 +110,7 @@ const (
 	aheadAfter = 16                   // such messages, one behind the other
 )
 
-// answerAhead answers what is in asks until the end of the stream.
+// answerAhead answers the calls in asks until the end of the stream.
 func (r *streamReader) answerAhead(ctx context.Context) error {
 	for {
 		select {
