@@ -120,7 +120,7 @@ func TestBadCounter(t *testing.T) {
 	o := newOptions()
 	s := newStore(t, shared, o)(t)
 	for text, want := range map[string]string{
-		`{"v":4,"max_id":1,"step":1}`: "newer release", "": "not a counter", "17": "not a counter", `{"v":1}`: "not a counter",
+		`{"v":5,"max_id":1,"step":1}`: "newer release", "": "not a counter", "17": "not a counter", `{"v":1}`: "not a counter",
 		`{"v":1,"max_id":-1,"step":1}`: "not a counter", `{"v":1,"max_id":1,"step":2147483648}`: "not a counter",
 	} {
 		put(t, shared.Endpoints(), o.Prefix+"/tags/order", text)

@@ -71,7 +71,7 @@ func TestDamagedCells(t *testing.T) {
 		text string
 		want error
 	}{
-		"another format":   {`{"v":4,"max_id":11,"step":2000,"updated":1}`, leaf.ErrUnsupported},
+		"another format":   {`{"v":5,"max_id":11,"step":2000,"updated":1}`, leaf.ErrUnsupported},
 		"deleted":          {`{"v":1,"deleted":true,"max_id":11,"step":2000,"updated":1}`, leaf.ErrUnknownTag},
 		"no max_id":        {`{"v":1,"step":0,"updated":1}`, segment.ErrDamaged},
 		"negative max_id":  {`{"v":1,"max_id":-5,"step":2000,"updated":1}`, segment.ErrDamaged},

@@ -138,7 +138,7 @@ func await(t *testing.T, what string, try func() error) {
 	t.Helper()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	limit := time.After(time.Minute)
+	limit := time.After(3 * time.Minute)
 	for {
 		err := try()
 		if err == nil {
