@@ -36,6 +36,7 @@ var experiments = []experiment{
 	{"floods", 90 * time.Second, underFloods},
 	{"footprint", 240 * time.Second, footprint},
 	{"member", 150 * time.Second, member},
+	{"cluster", 70 * time.Second, test("TestClusterRate")},
 	{"fleet", 120 * time.Second, test("TestFleet")},
 	{"stores", 180 * time.Second, benchmark("Stores")},
 	{"drivers", 130 * time.Second, benchmark("Drivers")},
