@@ -66,7 +66,7 @@ func TestGuides(t *testing.T) {
 		}
 		for _, f := range blocks {
 			switch {
-			case f.lang == "yaml" && page == "production":
+			case f.lang == "yaml" && (page == "production" || page == "masks"):
 				sh.write("leaf.yaml", f.body)
 			case f.lang == "sh":
 				for _, c := range commands(t, f.body) {
