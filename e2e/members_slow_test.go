@@ -152,8 +152,9 @@ func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 	m.launch(s)
 }
 
-// slowLinks has an answer of another host take 200 ms, as between continents.
-func (m *memberSet) slowLinks() { m.badLinks(100*time.Millisecond, 0) }
+// slowLinks has an answer of another host take 50 ms, as between regions. At 200 ms a server that draws
+// from the tag of a busy leader can lose every swap for minutes.
+func (m *memberSet) slowLinks() { m.badLinks(25*time.Millisecond, 0) }
 
 // lossyLinks loses so many frames that connections stall for seconds.
 func (m *memberSet) lossyLinks() { m.badLinks(0, 0.05+figure(0.05, 0.15)*rand.Float64()) }
