@@ -41,13 +41,14 @@ func TestClusterRate(t *testing.T) {
 				for i := range maxCallers {
 					command(t, binary, "tag", "create", benchTag(i), "--order", "strict", "--server", leaf.URL)
 				}
-				row := "| " + name
+				var row strings.Builder
+				fmt.Fprintf(&row, "\n| %s", name)
 				for _, callers := range []int{1, maxCallers} {
 					draw(t, leaf, callers, run/5)
 					before, calls := cpuOfServers(t), draw(t, leaf, callers, run)
-					row += fmt.Sprintf(" | %.0f | %.0f", float64(calls)/run.Seconds(), (cpuOfServers(t)-before)*1e6/float64(calls))
+					fmt.Fprintf(&row, " | %.0f | %.0f", float64(calls)/run.Seconds(), (cpuOfServers(t)-before)*1e6/float64(calls))
 				}
-				t.Log("\n" + row + " |")
+				t.Log(row.String() + " |")
 			})
 		}
 	}
