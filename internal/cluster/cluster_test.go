@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -201,6 +202,24 @@ func TestGrow(t *testing.T) {
 	all[0].mustStart(t)
 	if got := read(t, all[0]); got != "8" {
 		t.Errorf("the member that is back has %q, want 8", got)
+	}
+}
+
+// An operator adds a server as soon as the port of the first one is open, before it has a leader.
+func TestAddDuringElection(t *testing.T) {
+	all := nodes(t, 2)
+	started := make(chan error, 1)
+	go func() { started <- all[0].start(t) }()
+	await(t, "the open port", func() error {
+		_, err := admin(t, all[0]).Add(t.Context(), all[1].addr)
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Error(err)
+			return nil
+		}
+		return err
+	})
+	if err := <-started; err != nil {
+		t.Fatal(err)
 	}
 }
 

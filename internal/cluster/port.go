@@ -9,8 +9,10 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver"
@@ -115,7 +117,7 @@ func (m *Member) add(ctx context.Context, r addRequest) (MemberInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	server := m.running()
-	if err := server.LinearizableReadNotify(ctx); err != nil {
+	if err := repeat(ctx, func() error { return server.LinearizableReadNotify(ctx) }); err != nil {
 		return MemberInfo{}, quorumError(err)
 	}
 	for _, other := range server.Cluster().Members() {
@@ -124,18 +126,25 @@ func (m *Member) add(ctx context.Context, r addRequest) (MemberInfo, error) {
 		}
 	}
 	member := newLearner(server, m.config.peerURLs(r.Address), m.id.Token)
-	if _, err := m.client.Put(ctx, startKey(member.ID), ""); err != nil {
-		return MemberInfo{}, err
+	if err := repeat(ctx, func() error { return m.recordStart(ctx, member.ID) }); err != nil {
+		return MemberInfo{}, quorumError(err)
 	}
-	err := retryUnhealthy(ctx, func() error {
+	err := repeat(ctx, func() error {
 		_, err := server.AddMember(ctx, *member)
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, membership.ErrIDExists) { // an earlier attempt succeeded after all
 		return MemberInfo{}, quorumError(err)
 	}
 	m.config.Logger.Info("added a member to the cluster", "member", member.ID.String(), "address", r.Address)
 	return MemberInfo{ID: member.ID.String(), Address: r.Address, Learner: true}, nil
+}
+
+// recordStart records that the start of a member is free. It never frees one that a server has taken.
+func (m *Member) recordStart(ctx context.Context, id types.ID) error {
+	key := startKey(id)
+	_, err := m.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, "")).Commit()
+	return err
 }
 
 // newLearner returns a member with an ID that no member had. etcd makes IDs of the address and the
@@ -154,7 +163,7 @@ func (m *Member) remove(ctx context.Context, which string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	server := m.running()
-	if err := server.LinearizableReadNotify(ctx); err != nil {
+	if err := repeat(ctx, func() error { return server.LinearizableReadNotify(ctx) }); err != nil {
 		return quorumError(err)
 	}
 	members := server.Cluster().Members()
@@ -165,11 +174,11 @@ func (m *Member) remove(ctx context.Context, which string) error {
 		if len(members) == 1 {
 			return fmt.Errorf("%w: it is the only member", hint.ErrQuorum)
 		}
-		err := retryUnhealthy(ctx, func() error {
+		err := repeat(ctx, func() error {
 			_, err := server.RemoveMember(ctx, uint64(other.ID))
 			return err
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, membership.ErrIDRemoved) { // an earlier attempt succeeded after all
 			return quorumError(err)
 		}
 		m.config.Logger.Info("removed a member from the cluster", "member", other.ID.String(), "address", addressOf(other))
@@ -178,10 +187,16 @@ func (m *Member) remove(ctx context.Context, which string) error {
 	return fmt.Errorf("%w: %s", hint.ErrUnknownMember, which)
 }
 
-func retryUnhealthy(ctx context.Context, change func() error) error {
+// unsettled are the errors that pass once the cluster has a leader and its members are connected.
+var unsettled = []error{etcderrors.ErrUnhealthy, etcderrors.ErrNoLeader, etcderrors.ErrLeaderChanged, etcderrors.ErrNotLeader,
+	rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged}
+
+// repeat repeats a step of a change while the cluster is unsettled, until ctx ends. The step may have
+// succeeded although it failed, so a second time must change nothing.
+func repeat(ctx context.Context, step func() error) error {
 	for {
-		err := change()
-		if !errors.Is(err, etcderrors.ErrUnhealthy) {
+		err := step()
+		if !isOneOf(err, unsettled) {
 			return err
 		}
 		select {
@@ -192,12 +207,18 @@ func retryUnhealthy(ctx context.Context, change func() error) error {
 	}
 }
 
+func isOneOf(err error, targets []error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+// quorumError adds what an error of etcd means for a change of the members.
 func quorumError(err error) error {
-	for _, target := range []error{etcderrors.ErrUnhealthy, etcderrors.ErrNotEnoughStartedMembers, etcderrors.ErrNoLeader,
-		etcderrors.ErrTimeout, context.DeadlineExceeded} {
-		if errors.Is(err, target) {
-			return fmt.Errorf("%w: %w", hint.ErrQuorum, err)
-		}
+	switch {
+	case isOneOf(err, []error{etcderrors.ErrLeaderChanged, etcderrors.ErrNotLeader, rpctypes.ErrLeaderChanged}):
+		return fmt.Errorf("%w: %w", hint.ErrElection, err)
+	case isOneOf(err, unsettled), isOneOf(err, []error{etcderrors.ErrNotEnoughStartedMembers, etcderrors.ErrTimeout,
+		etcderrors.ErrTimeoutDueToLeaderFail, etcderrors.ErrTimeoutDueToConnectionLost, context.DeadlineExceeded}):
+		return fmt.Errorf("%w: %w", hint.ErrQuorum, err)
 	}
 	return err
 }

@@ -75,6 +75,7 @@ var kinds = map[string]error{
 	"exists":    hint.ErrMemberExists,
 	"unknown":   hint.ErrUnknownMember,
 	"quorum":    hint.ErrQuorum,
+	"election":  hint.ErrElection,
 }
 
 type wireError struct {

@@ -33,6 +33,7 @@ var (
 	ErrMemberExists  = errors.New("the cluster has a member with this address")
 	ErrUnknownMember = errors.New("the cluster has no such member")
 	ErrQuorum        = errors.New("too few members of the cluster answer, or would then")
+	ErrElection      = errors.New("the cluster keeps electing leaders, so this change may have been made, or not")
 	ErrAlone         = errors.New("worker IDs need a second server, or your word that there is only this one")
 	ErrFileExists    = errors.New("the file of a snapshot exists already")
 	ErrQuotaShort    = errors.New("the data of the cluster's store fill three quarters of the quota")
@@ -86,6 +87,7 @@ var advice = []struct {
 	{ErrMemberExists, "'leaf cluster status' shows the members; to replace one, remove it first ('leaf cluster remove ID')"},
 	{ErrUnknownMember, "'leaf cluster status' shows the members"},
 	{ErrQuorum, "start the other members first, or remove those that are gone for good one by one, each while most of the rest run: docs/cluster.md"},
+	{ErrElection, "'leaf cluster status' shows the members: repeat the command if it still shows the old ones"},
 	{ErrAlone, "add a server ('leaf cluster add ADDRESS'), or start this one with --workers cluster: if no other machine has a cluster of its own for these IDs"},
 	{ErrFileExists, "name another file, or remove this one first: a snapshot replaces no backup"},
 	{ErrQuotaShort, "raise cluster_quota on all servers, and restart one after the other: at the quota the cluster refuses writes"},
