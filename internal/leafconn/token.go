@@ -32,10 +32,11 @@ func TokenFile(name string) func() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read the token: %w", err)
 		}
-		token, read = strings.TrimSpace(string(text)), time.Now()
-		if token == "" {
+		found := strings.TrimSpace(string(text))
+		if found == "" {
 			return "", fmt.Errorf("read the token: %s is empty", name)
 		}
+		token, read = found, time.Now()
 		return token, nil
 	}
 }
