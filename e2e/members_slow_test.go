@@ -86,7 +86,7 @@ func setSync(sync time.Duration, servers ...*memberServer) {
 }
 
 // slowLeader also requires in the lab that another member leads in the end. If none is elected, the
-// leader hands over, but not within a minute of the last election: too long for the short form.
+// leader hands over after three slow rounds, but not soon after an election: too long for the short form.
 func (m *memberSet) slowLeader() {
 	leader, others := m.leader()
 	setSync(1500*time.Millisecond, leader)

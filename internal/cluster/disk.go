@@ -16,7 +16,7 @@ const (
 	slowSync     = 500 * time.Millisecond // a disk is slow at this mean of a round's syncs
 	slowRounds   = 3                      // in a row before a leader hands over
 	diskEvery    = 3 * time.Second        // the length of a round
-	handOverGap  = time.Minute            // least time between two elections by slow disks
+	handOverGap  = 15 * time.Second       // least time between two elections by slow disks
 	handOverTime = 5 * time.Second        // for one attempt
 )
 
