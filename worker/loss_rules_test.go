@@ -1,0 +1,286 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// now is a time of tests whose clocks stand still.
+var now = time.UnixMilli(1_800_000_000_000)
+
+// A stillClock is a clock that a test sets.
+type stillClock struct {
+	wall time.Time
+	mono time.Duration
+}
+
+// keeper returns a keeper with that clock.
+func (c *stillClock) keeper(t testing.TB, reg Registry, opts Options) *Keeper {
+	t.Helper()
+	opts.Clock = NewClockFrom(func() time.Time { return c.wall }, func() time.Duration { return c.mono })
+	k, err := NewKeeper(reg, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func stillKeeper(t testing.TB, opts Options) *Keeper {
+	return (&stillClock{wall: now}).keeper(t, nil, opts)
+}
+
+// lossyView is a view at the time now, of an incarnation.
+func lossyView(incarnation string) view {
+	return view{registry: now, epoch: ServerEpoch{Lossy: true, Incarnation: incarnation}}
+}
+
+// A lease ends at its horizon by the registry's clock and this machine's. The tolerance counts against
+// it if another server's clock may have given the worker ID away.
+func TestHorizonOnLossyRegistry(t *testing.T) {
+	const ms = time.Millisecond
+	named := ServerEpoch{Lossy: true, Incarnation: "a"}
+	untracked, unknown, other := named, named, named
+	untracked.Untracked, unknown.Incarnation, other.Incarnation = true, "", "b"
+	for _, tt := range []struct {
+		name           string
+		epoch          ServerEpoch
+		registry, wall time.Duration // after the horizon
+		fromFile, over bool
+	}{
+		{"lost nothing", ServerEpoch{}, time.Hour, time.Hour, false, false},
+		{"before", named, -ms, time.Hour, false, false},
+		{"at", named, 0, time.Hour, false, true},
+		{"at, by this clock with the tolerance", named, time.Hour, -DefaultTolerance, false, true},
+		{"this clock is earlier", named, time.Hour, -DefaultTolerance - ms, false, false},
+		{"an unchecked clock does not count", named, 0, -time.Hour, true, true},
+		{"before, from the file", named, -ms, time.Hour, true, false},
+		{"untracked, before", untracked, -DefaultTolerance - ms, time.Hour, false, false},
+		{"untracked", untracked, -DefaultTolerance, time.Hour, false, true},
+		{"unknown", unknown, -DefaultTolerance, time.Hour, false, true},
+		{"another incarnation", other, -DefaultTolerance, time.Hour, false, true},
+		{"another incarnation, before", other, -DefaultTolerance - ms, time.Hour, false, false},
+	} {
+		c := &stillClock{wall: now.Add(tt.wall), mono: time.Second}
+		k := c.keeper(t, nil, Options{})
+		v := view{registry: now.Add(tt.registry - time.Second), epoch: tt.epoch} // a second ago
+		held := Record{Horizon: now, Incarnation: tt.epoch.Incarnation}
+		if tt.epoch == other {
+			held.Incarnation = "a"
+		}
+		if err := k.losses.checkHorizon(v, held, tt.fromFile); errors.Is(err, ErrTaken) != tt.over || (err != nil) != tt.over {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// A short lease ends unless the registry agrees to it in time, with a claim delay that is long
+// enough.
+func TestShortLeaseEnds(t *testing.T) {
+	delay := stillKeeper(t, Options{}).opts.ClaimDelay
+	for _, tt := range []struct {
+		name         string
+		short, lossy bool
+		safe, delay  time.Duration
+		over         bool
+	}{
+		{"in time", true, true, time.Millisecond, delay, false},
+		{"too late", true, true, 0, delay, true},
+		{"a short claim delay", true, true, time.Hour, delay - time.Millisecond, true},
+		{"not short", false, true, 0, delay, false},
+		{"loses nothing", true, false, 0, 0, false},
+	} {
+		k := stillKeeper(t, Options{ClaimDelay: delay + time.Microsecond}) // which a record does not hold
+		k.losses.continued(now.Add(tt.safe))
+		k.losses.short = tt.short
+		v := lossyView("a")
+		v.epoch.Lossy = tt.lossy
+		r := Record{Horizon: now.Add(time.Hour), Seen: now, ClaimDelay: tt.delay, Incarnation: "a"}
+		err := k.losses.agree(v, r, r, false)
+		if errors.Is(err, ErrTaken) != tt.over {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if err == nil && k.losses.short {
+			t.Errorf("%s: the lease is still short", tt.name)
+		}
+	}
+}
+
+// The incarnation has answered since its earliest stamp, or since now; untracked, since its latest
+// one, if nothing came between.
+func TestEpochSince(t *testing.T) {
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	const extend = 10 * time.Second
+	stamp := func(incarnation string, since, seen time.Duration) Record {
+		return Record{Incarnation: incarnation, Since: at(since), Seen: at(seen)}
+	}
+	for _, tt := range []struct {
+		name      string
+		untracked bool
+		records   []Record
+		want      time.Duration
+	}{
+		{"no stamp", false, nil, 0},
+		{"the earliest", false, []Record{stamp("a", -time.Minute, 0), stamp("a", -time.Hour, 0)}, -time.Hour},
+		{"others do not count", false, []Record{stamp("b", -time.Hour, 0)}, 0},
+		{"no stamp", true, nil, 0},
+		{"the latest", true, []Record{stamp("a", -time.Minute, -extend), stamp("a", -time.Hour, 0)}, -time.Minute},
+		{"no gap", true, []Record{stamp("a", -time.Hour, -2*extend)}, -time.Hour},
+		{"a gap", true, []Record{stamp("a", -time.Hour, -2*extend-1)}, 0},
+		{"another wrote since", true, []Record{stamp("a", -time.Hour, 0), stamp("b", -time.Hour, -time.Minute)}, -time.Minute},
+		{"another wrote before", true, []Record{stamp("a", -time.Hour, 0), stamp("b", -3*time.Hour, -2*time.Hour)}, -time.Hour},
+		{"an unstamped write", true, []Record{stamp("a", -time.Hour, 0), stamp("", 0, -time.Minute)}, -time.Hour},
+		{"from the future", true, []Record{stamp("a", -time.Hour, 0), stamp("a", -time.Minute, DefaultTolerance+1)}, -time.Hour},
+		{"by the tolerance", true, []Record{stamp("a", -time.Hour, 0), stamp("a", -time.Minute, DefaultTolerance)}, -time.Minute},
+	} {
+		k := stillKeeper(t, Options{Extend: extend})
+		v := lossyView("a")
+		v.epoch.Untracked, v.records = tt.untracked, map[int64]Record{}
+		for i, r := range tt.records {
+			v.records[int64(i)] = r
+		}
+		if got := k.losses.epochSince(v); !got.Equal(at(tt.want)) {
+			t.Errorf("%s (untracked: %v): since %v, want %v", tt.name, tt.untracked, got.Sub(now), tt.want)
+		}
+		if k.losses.noteEpoch(v); !k.Status().IncarnationSince.Equal(at(tt.want)) || k.Status().Incarnation != "a" {
+			t.Errorf("%s: the status says %+v", tt.name, k.Status())
+		}
+		v.records = nil // the keeper knows it from now on
+		if got := k.losses.epochSince(v); !got.Equal(at(tt.want)) {
+			t.Errorf("%s (untracked: %v): without the records since %v", tt.name, tt.untracked, got.Sub(now))
+		}
+	}
+}
+
+// A keeper stamps by the view in which it saw the incarnation, with a right clock, and keeps the
+// larger claim delay.
+func TestStamp(t *testing.T) {
+	var log bytes.Buffer
+	k := stillKeeper(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Owner: "n", Health: func() string { return "fine\xff" }})
+	stamp := func(v view) (r Record) {
+		r.ClaimDelay = time.Minute
+		k.stamp(&r, v)
+		return r
+	}
+	off := lossyView("a")
+	off.offset = k.opts.Tolerance + 1
+	unnamed, safe := lossyView(""), lossyView("a")
+	safe.epoch.Lossy = false
+	for _, v := range []view{off, unnamed, safe} {
+		k.losses.noteEpoch(v)
+		if r := stamp(v); r.Incarnation != "" || !r.Since.IsZero() {
+			t.Errorf("stamped %+v by %+v", r, v)
+		}
+	}
+	v := lossyView("a")
+	v.offset = k.opts.Tolerance
+	k.losses.noteEpoch(v)
+	if r := stamp(v); r.Incarnation != "a" || !r.Since.Equal(now) || r.Owner != "n fine?" || !r.Seen.Equal(now) || r.Offset != v.offset || r.ClaimDelay != time.Minute {
+		t.Errorf("stamped %+v", r)
+	}
+	k.losses.delay = time.Hour
+	if r := stamp(v); r.ClaimDelay != time.Hour {
+		t.Errorf("a claim delay of %v", r.ClaimDelay)
+	}
+	later := v
+	later.registry = now.Add(1)
+	if r := stamp(later); r.Incarnation != "" {
+		t.Error("stamped by a view without a look at the incarnation")
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", &log)
+	}
+	k.losses.noteEpoch(lossyView("b"))
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "before=a") {
+		t.Errorf("after a fail-over: %s", &log)
+	}
+}
+
+// A claim counts once the incarnation has answered for the claim delay. Without a known incarnation
+// looks without a gap have to show it.
+func TestClaimFloor(t *testing.T) {
+	const delay, extend = 20 * time.Second, 2 * time.Second
+	k := stillKeeper(t, Options{ClaimDelay: delay, Extend: extend})
+	if err := k.losses.checkDelay(lossyView("a")); err != nil {
+		t.Fatal(err)
+	}
+	look := func(v view, after time.Duration) (time.Time, error) {
+		v.registry, v.at = now.Add(after), 0
+		return k.losses.claimFloor(v, Record{Worker: 5})
+	}
+	counts := func(name string, v view, after, floor time.Duration) {
+		t.Helper()
+		if got, err := look(v, after); err != nil || !got.Equal(now.Add(floor)) {
+			t.Errorf("%s: from %v on, %v", name, got.Sub(now), err)
+		}
+	}
+	waits := func(name string, v view, after, wait time.Duration) {
+		t.Helper()
+		_, err := look(v, after)
+		if early, ok := errors.AsType[*notYet](err); !ok || !errors.Is(err, ErrWaiting) || early.at.Sub(now) != wait {
+			t.Errorf("%s: %v, want a wait of %v", name, err, wait)
+		}
+	}
+	const ms = time.Millisecond
+	named, unnamed := lossyView("a"), lossyView("")
+	waits("the first look", unnamed, 0, delay)
+	for after := 2 * extend; after < delay; after += 2 * extend {
+		waits("while it looks", unnamed, after, delay-after)
+	}
+	counts("after looks without a gap", unnamed, delay, delay)
+	waits("after a gap", unnamed, delay+2*extend+ms, delay)
+	k.losses.claimed(unnamed, Record{})
+	waits("another claim", unnamed, delay+2*extend+2*ms, delay)
+	k.losses.known = span{incarnation: "a", since: now.Add(delay)}
+	waits("just before", named, 2*delay-ms, ms)
+	counts("then", named, 2*delay, 2*delay)
+	waits("the name is unknown again", unnamed, 2*delay+ms, delay-ms)
+	named.offset = k.opts.Tolerance + 1
+	if _, err := look(named, 2*delay); !errors.Is(err, ErrClockOff) {
+		t.Errorf("with a wrong clock: %v", err)
+	}
+	unnamed.epoch.Lossy = false
+	if floor, err := look(unnamed, 0); err != nil || !floor.IsZero() {
+		t.Errorf("where nothing is lost: %v, %v", floor, err)
+	}
+}
+
+// A lease is safe up to the claim delay less the tolerance after its last write, by the slower one of
+// two clocks, and up to its horizon.
+func TestSafeUntil(t *testing.T) {
+	const delay = 100 * time.Second
+	for _, tt := range []struct {
+		name            string
+		lossy           bool
+		horizon, offset time.Duration
+		want            time.Duration
+	}{
+		{"loses nothing", false, time.Hour, 0, time.Hour},
+		{"loses writes", true, time.Hour, 0, delay - DefaultTolerance},
+		{"this clock is behind", true, time.Hour, -time.Second, delay - DefaultTolerance - time.Second},
+		{"this clock is ahead", true, time.Hour, time.Second, delay - DefaultTolerance},
+		{"the horizon", true, time.Second, 0, time.Second},
+	} {
+		k := stillKeeper(t, Options{ClaimDelay: delay})
+		v := lossyView("a")
+		v.epoch.Lossy = tt.lossy
+		r := Record{Horizon: now.Add(tt.horizon), Seen: now, Offset: tt.offset}
+		k.losses.claimed(v, r)
+		if got := k.losses.safe.load().Sub(now); got != tt.want {
+			t.Errorf("%s: safe for %v, want %v", tt.name, got, tt.want)
+		}
+		if got := k.losses.confirm(v, r, now.Add(-time.Hour)).Sub(now); got != tt.want || k.losses.short != tt.lossy {
+			t.Errorf("%s: confirmed for %v", tt.name, got)
+		}
+		if got := k.losses.confirm(v, r, now.Add(delay)).Sub(now); tt.lossy && got != delay {
+			t.Errorf("%s: confirmed up to %v, below its floor", tt.name, got)
+		}
+	}
+	k := stillKeeper(t, Options{ClaimDelay: 2 * time.Second}) // an operator wants it shorter than holders need
+	if got := k.losses.confirm(lossyView("a"), Record{Horizon: now.Add(time.Hour)}, now); !got.Equal(now.Add(time.Hour)) || k.losses.short {
+		t.Errorf("confirmed up to %v", got.Sub(now))
+	}
+}
