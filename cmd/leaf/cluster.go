@@ -183,37 +183,48 @@ cluster add'.`,
   leaf cluster init 127.0.0.1:2380`,
 		Args: args("ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.peers = args[0]
-			c, err := f.config()
-			if err != nil {
-				return err
-			}
-			c.Address = args[0]
-			ctx, cancel := context.WithTimeout(cmd.Context(), joinTimeout)
-			defer cancel()
-			if err := hinted(cluster.Create(c, func(dir string) (time.Duration, error) { return 0, fillCluster(ctx, dir) })); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "created a cluster in %s: start its server with 'leaf serve --cluster %s'\n", c.Dir, c.Address)
-			return err
+			return f.create(cmd, "created", args[0], joinTimeout, fillCluster)
 		},
 	}
 	f.addFlags(cmd)
 	return cmd
 }
 
-// fillCluster creates the store and the registry of a new cluster.
-func fillCluster(ctx context.Context, dir string) (err error) {
-	b, err := drivers.Open(drivers.ClusterURL(cluster.Config{Dir: dir}), nil)
+// create creates a cluster of one member at an address. fill creates its store, and returns the wait
+// before the member may start again.
+func (f *clusterFlags) create(cmd *cobra.Command, verb, addr string, timeout time.Duration,
+	fill func(context.Context, *drivers.Backend) (wait time.Duration, err error),
+) error {
+	f.peers = addr
+	c, err := f.config()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	c.Address = addr
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	err = cluster.Create(c, func(dir string) (wait time.Duration, err error) {
+		b, err := drivers.Open(drivers.ClusterURL(cluster.Config{Dir: dir}), nil)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return fill(ctx, b)
+	})
+	if err != nil {
+		return hinted(err)
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s a cluster in %s: start its server with 'leaf serve --cluster %s'\n", verb, c.Dir, c.Address)
+	return err
+}
+
+// fillCluster creates the store and the registry of a new cluster.
+func fillCluster(ctx context.Context, b *drivers.Backend) (wait time.Duration, err error) {
 	first := segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
 	if err := b.Tags.Init(ctx, first); err != nil {
-		return err
+		return 0, err
 	}
-	return b.Workers.Init(ctx)
+	return 0, b.Workers.Init(ctx)
 }
 
 func newClusterAdd() *cobra.Command {
@@ -225,12 +236,7 @@ func newClusterAdd() *cobra.Command {
 with 'leaf serve --cluster PEERS'. It copies the data first, and gets a vote when it has
 caught up. Most members must run.`,
 		Example: `  leaf cluster add h2:2380 h3:2380 --cluster h1:2380`,
-		Args: func(cmd *cobra.Command, given []string) error {
-			if len(given) == 0 {
-				return args("ADDRESS")(cmd, given)
-			}
-			return nil
-		},
+		Args:    someArgs("ADDRESS"),
 		RunE: func(cmd *cobra.Command, addresses []string) error {
 			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
 				var added []cluster.MemberInfo

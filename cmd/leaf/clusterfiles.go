@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,27 +71,9 @@ one again only after its longest lease has passed.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			f.peers = args[1]
-			c, err := f.config()
-			if err != nil {
-				return err
-			}
-			c.Address = args[1]
-			ctx, cancel := context.WithTimeout(cmd.Context(), restoreTimeout)
-			defer cancel()
-			err = cluster.Create(c, func(dir string) (wait time.Duration, err error) {
-				b, err := drivers.Open(drivers.ClusterURL(cluster.Config{Dir: dir}), nil)
-				if err != nil {
-					return 0, err
-				}
-				defer func() { err = errors.Join(err, b.Close()) }()
+			return f.create(cmd, "restored", args[1], restoreTimeout, func(ctx context.Context, b *drivers.Backend) (time.Duration, error) {
 				return drivers.RestoreCluster(ctx, b, pairs, jump)
 			})
-			if err != nil {
-				return hinted(err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "restored a cluster in %s: start its server with 'leaf serve --cluster %s'\n", c.Dir, c.Address)
-			return err
 		},
 	}
 	f.addFlags(cmd)
@@ -113,12 +94,7 @@ for 5 years; servers take up replaced files of their own certificate without a r
 		Example: `  leaf cluster certs h1 h2 h3 --dir certs
   leaf serve --cluster h1:2380,h2:2380,h3:2380 --cluster-ca certs/ca.pem \
     --cluster-cert certs/h1.pem --cluster-key certs/h1-key.pem`,
-		Args: func(cmd *cobra.Command, given []string) error {
-			if len(given) == 0 {
-				return args("HOST")(cmd, given)
-			}
-			return nil
-		},
+		Args: someArgs("HOST"),
 		RunE: func(cmd *cobra.Command, hosts []string) error {
 			if err := cluster.Certify(dir, hosts); err != nil {
 				return err

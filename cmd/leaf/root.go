@@ -60,6 +60,13 @@ func group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// someArgs checks that a command gets at least one argument, with this name.
+func someArgs(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		return args(name)(cmd, given[:min(len(given), 1)])
+	}
+}
+
 // args checks that a command gets exactly one argument for each name.
 func args(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

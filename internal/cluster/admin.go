@@ -13,10 +13,7 @@ import (
 )
 
 // An Admin changes and shows a cluster through the ports of its members.
-type Admin struct {
-	config Config
-	http   *http.Client
-}
+type Admin struct{ caller }
 
 // NewAdmin returns an Admin over the peers of c, with its certificates.
 func NewAdmin(c Config) (*Admin, error) {
@@ -24,8 +21,8 @@ func NewAdmin(c Config) (*Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.httpClient()
-	return &Admin{c, client}, err
+	caller, err := newCaller(c)
+	return &Admin{caller}, err
 }
 
 // Add adds a member at an address. A server there may then join once.
@@ -38,41 +35,40 @@ func (a *Admin) Add(ctx context.Context, addr string) (info MemberInfo, err erro
 	if err := probe.checkTLS(addr); err != nil {
 		return info, err
 	}
-	return info, a.first(ctx, http.MethodPost, pathMembers, addRequest{addr}, &info)
+	_, err = a.first(ctx, http.MethodPost, pathMembers, addRequest{addr}, &info)
+	return info, err
 }
 
 // Remove removes the member with an ID or an address.
 func (a *Admin) Remove(ctx context.Context, which string) error {
-	return a.first(ctx, http.MethodDelete, pathMembers+"/"+url.PathEscape(which), nil, &struct{}{})
+	_, err := a.first(ctx, http.MethodDelete, pathMembers+"/"+url.PathEscape(which), nil, &struct{}{})
+	return err
 }
 
-// first sends a request to the first peer that answers.
-func (a *Admin) first(ctx context.Context, method, path string, request, answer any) error {
+// first sends a request to the first peer that answers, and names it.
+func (a *Admin) first(ctx context.Context, method, path string, request, answer any) (peer string, err error) {
 	var failed []error
 	for _, peer := range a.config.Peers {
-		err := a.config.ask(ctx, a.http, method, peer, path, request, answer)
+		err := a.ask(ctx, method, peer, path, request, answer)
 		if _, answered := errors.AsType[*peerError](err); err == nil || answered {
-			return err
+			return peer, err
 		}
 		failed = append(failed, err)
 	}
-	return joined(failed)
+	return "", joined(failed)
 }
 
 // Status returns the cluster as the first peer knows it that answers, with the members that do not
 // answer.
 func (a *Admin) Status(ctx context.Context) (status Status, err error) {
-	if err := a.first(ctx, http.MethodGet, pathMembers, nil, &status); err != nil {
+	if _, err := a.first(ctx, http.MethodGet, pathMembers, nil, &status); err != nil {
 		return status, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	var wg sync.WaitGroup
 	for i := range status.Members {
 		wg.Go(func() {
 			other := &status.Members[i]
-			var its Status
-			switch err := a.config.ask(ctx, a.http, http.MethodGet, other.Address, pathMembers, nil, &its); {
+			switch its, err := a.status(ctx, other.Address); {
 			case err != nil:
 				other.Error = err.Error()
 			case its.Token != status.Token:

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -78,17 +80,12 @@ func loadAuthority(folder string) (*x509.Certificate, *ecdsa.PrivateKey, error) 
 	case err1 != nil || err2 != nil:
 		return nil, nil, errors.Join(err1, err2)
 	}
-	certBlock, _ := pem.Decode(cert)
-	keyBlock, _ := pem.Decode(secret)
-	if certBlock == nil || keyBlock == nil {
-		return nil, nil, fmt.Errorf("the authority in %s is damaged", folder)
+	pair, err := tls.X509KeyPair(cert, secret)
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, nil, fmt.Errorf("the authority in %s is damaged: %w", folder, cmp.Or(err, errors.New("its key is of another kind")))
 	}
-	authority, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
-	return authority, key, err
+	return pair.Leaf, key, nil
 }
 
 func newAuthority(folder string) (*x509.Certificate, *ecdsa.PrivateKey, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -34,8 +33,6 @@ func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 	case len(others) == 0:
 		return time.Time{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	type answer struct {
 		offset time.Duration
 		err    error
@@ -43,9 +40,8 @@ func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 	answers := make(chan answer, len(others))
 	for _, addr := range others {
 		go func() {
-			var status Status
 			sent := time.Now()
-			err := m.config.ask(ctx, m.http, http.MethodGet, addr, pathMembers, nil, &status)
+			status, err := m.status(ctx, addr)
 			middle := sent.Add(time.Since(sent) / 2)
 			answers <- answer{status.Now.Sub(middle), err}
 		}()

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 )
 
@@ -40,19 +39,11 @@ type voter struct {
 }
 
 func (w *diskWatch) run(ctx context.Context, failed <-chan struct{}) {
-	look := time.NewTicker(diskEvery)
-	defer look.Stop()
 	var leader types.ID
 	var allowed time.Time // not before
 	count, seconds := w.syncs()
-	for slow := 0; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-failed:
-			return
-		case <-look.C:
-		}
+	slow := 0
+	every(ctx, failed, diskEvery, func() {
 		mean := time.Duration(0)
 		before, spent := count, seconds
 		if count, seconds = w.syncs(); count > before {
@@ -75,7 +66,7 @@ func (w *diskWatch) run(ctx context.Context, failed <-chan struct{}) {
 		if now == own && slow >= slowRounds && !time.Now().Before(allowed) {
 			w.handOver(ctx, mean)
 		}
-	}
+	})
 }
 
 // handOver makes the voter with the fastest disk the leader, unless its disk is slow, too.
@@ -119,7 +110,7 @@ func (m *Member) otherVoters(ctx context.Context) (all []voter) {
 		if other.ID == server.MemberID() || other.IsLearner {
 			continue
 		}
-		if status, err := m.askStatus(ctx, addressOf(other)); err == nil && status.Member == other.ID.String() {
+		if status, err := m.status(ctx, addressOf(other)); err == nil && status.Member == other.ID.String() {
 			all = append(all, voter{other.ID, addressOf(other), time.Duration(status.Sync * float64(time.Second))})
 		}
 	}
@@ -129,15 +120,10 @@ func (m *Member) otherVoters(ctx context.Context) (all []voter) {
 // syncsOfProcess returns the number and the time of all syncs of logs by this process, which has one
 // member as a rule.
 func syncsOfProcess() (count uint64, seconds float64) {
-	families, err := prometheus.DefaultGatherer.Gather()
+	etcd, err := figures()
 	if err != nil {
 		return 0, 0
 	}
-	for _, family := range families {
-		if family.GetName() == syncMetric && len(family.GetMetric()) == 1 {
-			h := family.GetMetric()[0].GetHistogram()
-			count, seconds = h.GetSampleCount(), h.GetSampleSum()
-		}
-	}
-	return count, seconds
+	syncs := etcd[syncMetric].GetHistogram()
+	return syncs.GetSampleCount(), syncs.GetSampleSum()
 }

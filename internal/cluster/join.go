@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -126,11 +127,11 @@ func Join(ctx context.Context, c Config) error {
 
 // takeStart asks peers for the start until one decides.
 func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, err error) {
-	client, err := c.httpClient()
+	caller, err := newCaller(c)
 	if err != nil {
 		return answer, err
 	}
-	defer client.CloseIdleConnections()
+	defer caller.http.CloseIdleConnections()
 	peers := slices.DeleteFunc(slices.Clone(c.Peers), func(p string) bool { return p == c.Address })
 	if len(peers) == 0 {
 		return answer, fmt.Errorf("%w in %s, and no peer is named besides this server", hint.ErrNoMember, c.Dir)
@@ -138,7 +139,7 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 	for wait := time.NewTicker(time.Second); ; {
 		var failed []error
 		for _, peer := range peers {
-			answer, err := c.joinThrough(ctx, client, peer, id)
+			answer, err := caller.joinThrough(ctx, peer, id)
 			if err == nil {
 				return answer, nil
 			}
@@ -158,19 +159,20 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 // joinThrough asks a peer for the start. It writes the nonce first, because the answer may be lost,
 // but not before the peer answers at all, and removes it if there is no start to take: what it leaves
 // would make [Create] refuse.
-func (c Config) joinThrough(ctx context.Context, client *http.Client, peer string, id identity) (answer joinAnswer, err error) {
-	if err := c.ask(ctx, client, http.MethodGet, peer, pathMembers, nil, &Status{}); err != nil {
+func (c caller) joinThrough(ctx context.Context, peer string, id identity) (answer joinAnswer, err error) {
+	if err := c.ask(ctx, http.MethodGet, peer, pathMembers, nil, &Status{}); err != nil {
 		return answer, err
 	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+	dir := c.config.Dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return answer, err
 	}
-	if err := id.write(c.Dir); err != nil {
+	if err := id.write(dir); err != nil {
 		return answer, err
 	}
-	err = c.ask(ctx, client, http.MethodPost, peer, pathJoin, joinRequest{c.Address, id.Nonce}, &answer)
+	err = c.ask(ctx, http.MethodPost, peer, pathJoin, joinRequest{id.Address, id.Nonce}, &answer)
 	if errors.Is(err, hint.ErrNotAdded) {
-		return answer, errors.Join(err, os.Remove(filepath.Join(c.Dir, identityFile)), os.Remove(c.Dir))
+		return answer, errors.Join(err, os.Remove(filepath.Join(dir, identityFile)), os.Remove(dir))
 	}
 	return answer, err
 }
@@ -198,40 +200,38 @@ func (m *Member) checkPeers() error {
 	if !slices.Contains(peers, m.id.Address) {
 		peers = append(slices.Clone(peers), m.id.Address)
 	}
-	answers := make(chan error, len(peers))
-	statuses := make(chan Status, len(peers))
-	for _, peer := range peers {
-		go func() {
-			var status Status
-			err := m.config.ask(ctx, m.http, http.MethodGet, peer, pathMembers+"?id="+m.id.ID.String(), nil, &status)
-			switch {
-			case err != nil:
-				answers <- nil
-			case status.Token != m.id.Token:
-				answers <- fmt.Errorf("%w: peer %s", hint.ErrOtherCluster, peer)
-			case status.Removed:
-				answers <- fmt.Errorf("%w: member %s, says peer %s", hint.ErrRemoved, m.id.ID, peer)
-			case status.Member == m.id.ID.String():
-				answers <- fmt.Errorf("%w: member %s answers at %s", hint.ErrRunsElsewhere, m.id.ID, peer)
-			case status.Recorded > m.last:
-				answers <- rolledBack(m.id.ID, m.last, status.Recorded)
-			default:
-				statuses <- status
-				answers <- nil
+	statuses := make([]Status, len(peers))
+	refused := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i, peer := range peers {
+		wg.Go(func() {
+			status := &statuses[i]
+			if m.ask(ctx, http.MethodGet, peer, pathMembers+"?id="+m.id.ID.String(), nil, status) == nil {
+				refused[i] = m.checkPeer(peer, status)
 			}
-		}()
+		})
 	}
-	var refused error
-	for range peers {
-		refused = cmp.Or(refused, <-answers)
-	}
-	close(statuses)
-	for status := range statuses {
+	wg.Wait()
+	for _, status := range statuses {
 		if id, err := types.IDFromString(status.Member); err == nil {
 			m.heard[id] = status.LastEntry
 		}
 	}
-	return refused
+	return cmp.Or(refused...)
+}
+
+func (m *Member) checkPeer(peer string, status *Status) error {
+	switch {
+	case status.Token != m.id.Token:
+		return fmt.Errorf("%w: peer %s", hint.ErrOtherCluster, peer)
+	case status.Removed:
+		return fmt.Errorf("%w: member %s, says peer %s", hint.ErrRemoved, m.id.ID, peer)
+	case status.Member == m.id.ID.String():
+		return fmt.Errorf("%w: member %s answers at %s", hint.ErrRunsElsewhere, m.id.ID, peer)
+	case status.Recorded > m.last:
+		return rolledBack(m.id.ID, m.last, status.Recorded)
+	}
+	return nil
 }
 
 // membersTimeout is how long a new member waits until its peers know it.
@@ -284,7 +284,7 @@ func (m *Member) membersOf(ctx context.Context, peer string) (members []*members
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return members, m.config.ask(ctx, m.http, http.MethodGet, peer, "/members", nil, &members)
+	return members, m.ask(ctx, http.MethodGet, peer, "/members", nil, &members)
 }
 
 func memberIDs(members []*membership.Member) (ids []types.ID) {

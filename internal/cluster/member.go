@@ -31,10 +31,9 @@ var ErrListen = errors.New("listen for peers")
 
 // A Member is this process's part of a cluster. It starts with [Member.Start].
 type Member struct {
-	config Config
+	caller // whose http is set by Start
 	id     identity
 	client *clientv3.Client
-	http   *http.Client // for requests to peers
 
 	starting sync.Once
 	startErr error
@@ -68,7 +67,7 @@ func Open(c Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{config: c, failed: make(chan struct{})}
+	m := &Member{caller: caller{config: c}, failed: make(chan struct{})}
 	if m.id, err = readIdentity(c.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -124,9 +123,11 @@ func (m *Member) start() (err error) {
 	if m.lock, err = lockDir(m.config.Dir); err != nil {
 		return err
 	}
-	if m.http, err = m.config.httpClient(); err != nil {
+	caller, err := newCaller(m.config)
+	if err != nil {
 		return err
 	}
+	m.http = caller.http
 	if err := m.checkLog(); err != nil {
 		return err
 	}
@@ -135,19 +136,18 @@ func (m *Member) start() (err error) {
 		if listener, err = m.listen(listen); err != nil {
 			return err
 		}
+		defer func() {
+			if err != nil {
+				_ = listener.Close()
+			}
+		}()
 	}
 	server, err := m.newServer(founder)
 	if err != nil {
-		if listener != nil {
-			_ = listener.Close()
-		}
 		return err
 	}
-	if err := m.confirm(server); err != nil {
+	if err = m.confirm(server); err != nil {
 		server.Cleanup()
-		if listener != nil {
-			_ = listener.Close()
-		}
 		return err
 	}
 	server.Start()
@@ -158,7 +158,7 @@ func (m *Member) start() (err error) {
 		m.serve(listener)
 	}
 	m.work.Go(func() { m.watch(server) })
-	m.work.Go(func() { m.promote(server) })
+	m.work.Go(func() { every(m.ctx, m.failed, time.Second, func() { m.promote(server) }) })
 	m.work.Go(func() { m.upkeep(server) })
 	m.work.Go(func() { m.disk.run(m.ctx, m.failed) })
 	m.awaitLeader(server)
@@ -383,31 +383,36 @@ func (m *Member) watch(server *etcdserver.EtcdServer) {
 	}
 }
 
-// promote gives learners a vote once they have caught up. Only the leader knows that.
-func (m *Member) promote(server *etcdserver.EtcdServer) {
-	look := time.NewTicker(time.Second)
+// every calls do at each interval, until ctx ends or failed is closed.
+func every(ctx context.Context, failed <-chan struct{}, interval time.Duration, do func()) {
+	look := time.NewTicker(interval)
 	defer look.Stop()
 	for {
 		select {
-		case <-m.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-m.failed:
+		case <-failed:
 			return
 		case <-look.C:
+			do()
 		}
-		if server.Leader() != server.MemberID() {
+	}
+}
+
+// promote gives learners a vote once they have caught up. Only the leader knows that.
+func (m *Member) promote(server *etcdserver.EtcdServer) {
+	if server.Leader() != server.MemberID() {
+		return
+	}
+	for _, other := range server.Cluster().Members() {
+		if !other.IsLearner || !other.IsStarted() {
 			continue
 		}
-		for _, other := range server.Cluster().Members() {
-			if !other.IsLearner || !other.IsStarted() {
-				continue
-			}
-			ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
-			if _, err := server.PromoteMember(ctx, uint64(other.ID)); err == nil {
-				m.config.Logger.Info("a new member of the cluster has caught up and may vote", "address", addressOf(other), "member", other.ID.String())
-			}
-			cancel()
+		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+		if _, err := server.PromoteMember(ctx, uint64(other.ID)); err == nil {
+			m.config.Logger.Info("a new member of the cluster has caught up and may vote", "address", addressOf(other), "member", other.ID.String())
 		}
+		cancel()
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -112,22 +111,16 @@ func (a *Admin) Snapshot(ctx context.Context, file string) (pairs int, err error
 	if _, err := os.Lstat(file); err == nil {
 		return 0, fmt.Errorf("%w: %s", hint.ErrFileExists, file)
 	}
-	var failed []error
-	for _, peer := range a.config.Peers {
-		text, err := a.config.fetch(ctx, a.http, peer, pathSnapshot)
-		if err == nil {
-			all, err := ParseSnapshot(text)
-			if err != nil {
-				return 0, fmt.Errorf("peer %s: %w", peer, err)
-			}
-			return len(all), writeNew(file, text)
-		}
-		if _, answered := errors.AsType[*peerError](err); answered {
-			return 0, err
-		}
-		failed = append(failed, err)
+	var text []byte
+	peer, err := a.first(ctx, http.MethodGet, pathSnapshot, nil, &text)
+	if err != nil {
+		return 0, err
 	}
-	return 0, joined(failed)
+	all, err := ParseSnapshot(text)
+	if err != nil {
+		return 0, fmt.Errorf("peer %s: %w", peer, err)
+	}
+	return len(all), writeNew(file, text)
 }
 
 // writeNew writes a file that does not exist, all of it or nothing.
@@ -188,21 +181,4 @@ func cutLastLine(text []byte) (before, last []byte, ok bool) {
 		return nil, nil, false
 	}
 	return text[:i+1], text[i+1:], true
-}
-
-// fetch returns the whole answer of a peer.
-func (c Config) fetch(ctx context.Context, client *http.Client, addr, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.peerURL(addr)+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("peer %s: %w", addr, errors.Unwrap(err))
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, c.refusal(addr, resp)
-	}
-	return io.ReadAll(resp.Body)
 }

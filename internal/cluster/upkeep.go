@@ -62,18 +62,10 @@ func (m *Member) defragment(server *etcdserver.EtcdServer) error {
 // upkeep records how far this member's log reaches, and has the leader keep the databases of all
 // members below the quota.
 func (m *Member) upkeep(server *etcdserver.EtcdServer) {
-	look := time.NewTicker(upkeepEvery)
-	defer look.Stop()
 	var own recorder
 	var live liveData
-	for logged := ""; ; {
-		select {
-		case <-m.ctx.Done():
-			return
-		case <-m.failed:
-			return
-		case <-look.C:
-		}
+	logged := ""
+	every(m.ctx, m.failed, upkeepEvery, func() {
 		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
 		_ = own.record(ctx, m, server) // again next time
 		cancel()
@@ -86,7 +78,7 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 			m.config.Logger.Warn("the databases of the cluster's members cannot be made smaller", "err", problem)
 		}
 		logged = problem
-	}
+	})
 }
 
 // makeRoom defragments the members with much unused space, one after the other. Once all running
@@ -108,7 +100,7 @@ func (m *Member) makeRoom(server *etcdserver.EtcdServer) error {
 		if other.ID == server.MemberID() {
 			continue
 		}
-		status, err := m.askStatus(ctx, addressOf(other))
+		status, err := m.status(ctx, addressOf(other))
 		if err != nil { // it raises the alarm again if it comes back full
 			continue
 		}
@@ -116,7 +108,7 @@ func (m *Member) makeRoom(server *etcdserver.EtcdServer) error {
 			heir = other.ID
 		}
 		if status.Database.isWasteful(m.config.Quota) {
-			if err := m.config.ask(ctx, m.http, http.MethodPost, addressOf(other), pathDefragment, nil, &status.Database); err != nil {
+			if err := m.ask(ctx, http.MethodPost, addressOf(other), pathDefragment, nil, &status.Database); err != nil {
 				return err
 			}
 		}
@@ -140,12 +132,6 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func (m *Member) askStatus(ctx context.Context, addr string) (status Status, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	return status, m.config.ask(ctx, m.http, http.MethodGet, addr, pathMembers, nil, &status)
 }
 
 // noSpace returns the members whose full databases have the cluster refuse writes.

@@ -92,21 +92,31 @@ type peerError struct {
 func (e *peerError) Error() string { return e.text }
 func (e *peerError) Unwrap() error { return e.kind }
 
-func (c Config) httpClient() (*http.Client, error) {
+// A caller sends requests to members.
+type caller struct {
+	config Config
+	http   *http.Client
+}
+
+func newCaller(c Config) (caller, error) {
 	encryption, err := c.TLS.client()
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{Transport: &http.Transport{
+	return caller{c, &http.Client{Transport: &http.Transport{
 		TLSClientConfig:     encryption,
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     3 * time.Second, // a member closes idle connections after 5 s
-	}}, nil
+	}}}, err
 }
 
-// ask sends a request to one peer and decodes the answer.
-func (c Config) ask(ctx context.Context, client *http.Client, method, addr, path string, request, answer any) error {
+// status asks a member for what it knows.
+func (c caller) status(ctx context.Context, addr string) (status Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return status, c.ask(ctx, http.MethodGet, addr, pathMembers, nil, &status)
+}
+
+// ask sends a request to one peer and decodes the answer; a []byte gets the text of it.
+func (c caller) ask(ctx context.Context, method, addr, path string, request, answer any) error {
 	var body io.Reader
 	if request != nil {
 		text, err := json.Marshal(request)
@@ -115,23 +125,27 @@ func (c Config) ask(ctx context.Context, client *http.Client, method, addr, path
 		}
 		body = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.peerURL(addr)+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.config.peerURL(addr)+path, body)
 	if err != nil {
 		return err
 	}
-	resp, err := client.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("peer %s: %w", addr, errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(answer)
+	if resp.StatusCode != http.StatusOK {
+		return refusal(addr, resp)
 	}
-	return c.refusal(addr, resp)
+	if text, ok := answer.(*[]byte); ok {
+		*text, err = io.ReadAll(resp.Body)
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(answer)
 }
 
 // refusal returns the error in an answer.
-func (c Config) refusal(addr string, resp *http.Response) error {
+func refusal(addr string, resp *http.Response) error {
 	var wrong wireError
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&wrong); err != nil || wrong.Error == "" {
 		return fmt.Errorf("peer %s answers %s: it is no member of a cluster", addr, resp.Status)
