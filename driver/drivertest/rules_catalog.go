@@ -17,36 +17,26 @@ type catalog interface {
 	segment.Catalog
 }
 
-// catalogRule is a rule for stores with the interface Catalog.
-func catalogRule(name, why string, check func(context.Context, *fixture, catalog) error) storeRule {
-	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
-		if c, ok := b.open().(catalog); ok {
-			return check(ctx, b, c)
-		}
-		return nil
-	}}
-}
-
 func catalogRules() []storeRule {
 	return []storeRule{
-		catalogRule("catalog/create twice", "a name that is taken is leaf.ErrTagExists, and the tag stays as it was", createTwice),
-		catalogRule("catalog/create at once", "of several that create the same tag at once, one succeeds", createAtOnce),
-		catalogRule("catalog/create invalid", "what Tag.Check refuses is leaf.ErrInvalid and is not created", createInvalid),
-		catalogRule("catalog/create lookalike", "a name like an existing one is a counter of its own, or is refused", createLookalike),
-		catalogRule("catalog/alter", "the given fields change, the others stay, and the tag is returned as it then is", alter),
-		catalogRule("catalog/alter to the same", "a change to what is so already succeeds", alterToSame),
-		catalogRule("catalog/alter invalid", "what Change.Check refuses is leaf.ErrInvalid and changes nothing", alterInvalid),
-		catalogRule("catalog/options", "options come back as they were set, also those of newer releases, and end with the tag", tagOptions),
-		catalogRule("catalog/strict order", "IDs of a tag with strict order come from AdvanceStrict alone, exactly and in order", strictOrder),
-		catalogRule("catalog/periods", "each period has a counter of its own, which begins at the tag's max_id and never comes back", periods),
-		catalogRule("catalog/masks", "the numbers of a tag with a mask come from AdvanceMasked alone; the mask never changes, and its name gets no other one", masks),
-		catalogRule("catalog/lower", "lowering max_id is leaf.ErrRegression and changes nothing, unless forced", lower),
-		catalogRule("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
-		catalogRule("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",
+		ruleOf("catalog/create twice", "a name that is taken is leaf.ErrTagExists, and the tag stays as it was", createTwice),
+		ruleOf("catalog/create at once", "of several that create the same tag at once, one succeeds", createAtOnce),
+		ruleOf("catalog/create invalid", "what Tag.Check refuses is leaf.ErrInvalid and is not created", createInvalid),
+		ruleOf("catalog/create lookalike", "a name like an existing one is a counter of its own, or is refused", createLookalike),
+		ruleOf("catalog/alter", "the given fields change, the others stay, and the tag is returned as it then is", alter),
+		ruleOf("catalog/alter to the same", "a change to what is so already succeeds", alterToSame),
+		ruleOf("catalog/alter invalid", "what Change.Check refuses is leaf.ErrInvalid and changes nothing", alterInvalid),
+		ruleOf("catalog/options", "options come back as they were set, also those of newer releases, and end with the tag", tagOptions),
+		ruleOf("catalog/strict order", "IDs of a tag with strict order come from AdvanceStrict alone, exactly and in order", strictOrder),
+		ruleOf("catalog/periods", "each period has a counter of its own, which begins at the tag's max_id and never comes back", periods),
+		ruleOf("catalog/masks", "the numbers of a tag with a mask come from AdvanceMasked alone; the mask never changes, and its name gets no other one", masks),
+		ruleOf("catalog/lower", "lowering max_id is leaf.ErrRegression and changes nothing, unless forced", lower),
+		ruleOf("catalog/raise while advancing", "raising max_id beside advances repeats no ID", raiseWhileAdvancing),
+		ruleOf("catalog/unknown", "to alter or delete an unknown tag, or a lookalike, is leaf.ErrUnknownTag and changes nothing",
 			catalogUnknown),
-		catalogRule("catalog/delete", "a deleted tag is unknown; created again it begins at its new max_id or where it ended, "+
+		ruleOf("catalog/delete", "a deleted tag is unknown; created again it begins at its new max_id or where it ended, "+
 			"whichever is higher", deleteTag),
-		catalogRule("catalog/delete while advancing", "a tag that is deleted and created at once repeats no ID", deleteWhileAdvancing),
+		ruleOf("catalog/delete while advancing", "a tag that is deleted and created at once repeats no ID", deleteWhileAdvancing),
 	}
 }
 

@@ -18,21 +18,16 @@ var (
 
 func faultRules() []storeRule {
 	return []storeRule{
-		{"faults/cancelled before", "a call whose context has ended returns its error, soon", cancelledBefore},
-		{"faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, its IDs are not dealt again",
-			cancelledDuring},
-		{"faults/error after commit", "the IDs of a call whose reply was lost are never dealt again", errorAfterCommit},
-		{"faults/error before commit", "a call that did not reach the store changes nothing", errorBeforeCommit},
-		{"faults/reopen", "a client opened later goes on exactly behind the last range", reopen},
-		{"faults/use after Close", "a closed store answers with errors", useAfterClose},
+		ruleOf("faults/cancelled before", "a call whose context has ended returns its error, soon", cancelledBefore, order),
+		ruleOf("faults/cancelled during", "a call whose context ends under way returns soon, and whatever became of it, its IDs are not dealt again", cancelledDuring, order),
+		ruleOf("faults/error after commit", "the IDs of a call whose reply was lost are never dealt again", errorAfterCommit, order),
+		ruleOf("faults/error before commit", "a call that did not reach the store changes nothing", errorBeforeCommit, order),
+		ruleOf("faults/reopen", "a client opened later goes on exactly behind the last range", reopen, order),
+		ruleOf("faults/use after Close", "a closed store answers with errors", useAfterClose, order),
 	}
 }
 
-func cancelledBefore(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func cancelledBefore(ctx context.Context, b *fixture, s segment.Store) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for name, call := range calls(ended, s) {
@@ -66,11 +61,7 @@ func calls(ctx context.Context, s segment.Store) map[string]func() error {
 	return all
 }
 
-func cancelledDuring(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func cancelledDuring(ctx context.Context, b *fixture, s segment.Store) error {
 	var got Ranges
 	stores := []segment.Store{s, b.open()}
 	if err := together(8, func(i int) error {
@@ -110,11 +101,7 @@ func advanceWithin(ctx context.Context, s segment.Store, got *Ranges, limit time
 	return nil
 }
 
-func errorAfterCommit(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func errorAfterCommit(ctx context.Context, b *fixture, s segment.Store) error {
 	f := &Faulty{Store: s}
 	f.Next(OpAdvance, Fault{}, Fault{After: errReplyLost}, Fault{}, Fault{After: errReplyLost})
 	for _, want := range []error{nil, errReplyLost, nil, errReplyLost, nil} {
@@ -130,25 +117,17 @@ func errorAfterCommit(ctx context.Context, b *fixture) error {
 		b.standsAt(ctx, s, "order", 1+dealt.Count()))
 }
 
-func errorBeforeCommit(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func errorBeforeCommit(ctx context.Context, b *fixture, s segment.Store) error {
 	f := &Faulty{Store: s}
 	f.Next(OpAdvance, Fault{Before: errNotSent})
-	_, err = f.Advance(ctx, "order", 10)
+	_, err := f.Advance(ctx, "order", 10)
 	return first(
 		is("advance", err, errNotSent),
 		b.standsAt(ctx, s, "order", 1),
 		b.advance(ctx, f, "order", 10, leaf.Range{Start: 1, End: 11}))
 }
 
-func reopen(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func reopen(ctx context.Context, b *fixture, s segment.Store) error {
 	next := order.MaxID
 	for range 3 {
 		if err := first(
@@ -157,6 +136,7 @@ func reopen(ctx context.Context, b *fixture) error {
 			return err
 		}
 		next += 2003
+		var err error
 		if s, err = b.reopen(s); err != nil {
 			return err
 		}
@@ -182,11 +162,7 @@ func failAfterClose(c io.Closer, calls map[string]func() error) error {
 }
 
 // useAfterClose closes a store while a caller keeps its counter moving.
-func useAfterClose(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func useAfterClose(ctx context.Context, b *fixture, s segment.Store) error {
 	c, ok := s.(io.Closer)
 	if !ok {
 		return nil

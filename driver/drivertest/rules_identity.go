@@ -13,7 +13,7 @@ func identityRules() []storeRule {
 	return []storeRule{
 		{"identity/one", "every grant of a store carries the one identity, whatever the tag and the client", identityOne},
 		{"identity/of a fresh store", "a store that is created anew has another identity", identityOfFresh},
-		{"identity/after a change", "a tag that was altered, or deleted and created again, still carries the identity", identityAfterChange},
+		ruleOf("identity/after a change", "a tag that was altered, or deleted and created again, still carries the identity", identityAfterChange, order),
 	}
 }
 
@@ -76,28 +76,14 @@ func identityOfFresh(ctx context.Context, b *fixture) error {
 	return nil
 }
 
-func identityAfterChange(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	c, ok := s.(segment.Catalog)
-	if err != nil || !ok {
+func identityAfterChange(ctx context.Context, b *fixture, c catalog) error {
+	before, err1 := c.Advance(ctx, order.Name, 1)
+	_, err2 := c.Alter(ctx, order.Name, segment.Change{Step: new(int64(10))})
+	altered, err3 := c.Advance(ctx, order.Name, 1)
+	if err := first(err1, err2, err3, c.Delete(ctx, order.Name), c.Create(ctx, order)); err != nil {
 		return err
 	}
-	before, err := s.Advance(ctx, order.Name, 1)
-	if err != nil {
-		return err
-	}
-	step := int64(10)
-	if _, err := c.Alter(ctx, order.Name, segment.Change{Step: &step}); err != nil {
-		return err
-	}
-	altered, err := s.Advance(ctx, order.Name, 1)
-	if err != nil {
-		return err
-	}
-	if err := first(c.Delete(ctx, order.Name), c.Create(ctx, order)); err != nil {
-		return err
-	}
-	again, err := s.Advance(ctx, order.Name, 1)
+	again, err := c.Advance(ctx, order.Name, 1)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ func listRules() []storeRule {
 	return []storeRule{
 		{"tags/none", "a state without tags lists none, without an error", listNone},
 		{"tags/all", "every tag is listed once, with what was set and where its counter stands", listAll},
-		{"tags/break", "a listing broken off releases what it held", listBreak},
+		ruleOf("tags/break", "a listing broken off releases what it held", listBreak, order, segment.Tag{Name: "a", Step: 1}, segment.Tag{Name: "z", Step: 1}),
 		{"tags/odd names", "every legal name comes back byte for byte and is a counter of its own", oddNames},
-		{"tags/updated", "Updated is the time of the last change, or zero", listUpdated},
+		ruleOf("tags/updated", "Updated is the time of the last change, or zero", listUpdated, order),
 	}
 }
 
@@ -80,11 +80,7 @@ func (b *fixture) same(got, want segment.Tag) error {
 	return nil
 }
 
-func listBreak(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order, segment.Tag{Name: "a", Step: 1}, segment.Tag{Name: "z", Step: 1})
-	if err != nil {
-		return err
-	}
+func listBreak(ctx context.Context, b *fixture, s segment.Store) error {
 	for range 100 {
 		for _, err := range s.Tags(ctx) {
 			if err != nil {
@@ -137,12 +133,8 @@ func (b *fixture) refuses(ctx context.Context, s segment.Store, tag segment.Tag)
 	return is(fmt.Sprintf("create tag %.20q with step %d, max_id %d", tag.Name, tag.Step, tag.MaxID), c.Create(ctx, tag), leaf.ErrInvalid)
 }
 
-func listUpdated(ctx context.Context, b *fixture) error {
+func listUpdated(ctx context.Context, b *fixture, s segment.Store) error {
 	const tolerance = 5 * time.Minute
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
 	if _, err := s.Advance(ctx, "order", 0); err != nil {
 		return err
 	}

@@ -9,17 +9,6 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A returnRule is a rule for stores with the interface Returner.
-func returnRule(name, why string, check func(context.Context, *fixture, returner) error) storeRule {
-	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
-		s, err := b.openWith(ctx, order)
-		if r, ok := s.(returner); ok && err == nil {
-			return check(ctx, b, r)
-		}
-		return err
-	}}
-}
-
 type returner interface {
 	segment.Store
 	segment.Returner
@@ -27,20 +16,18 @@ type returner interface {
 
 func returnRules() []storeRule {
 	return []storeRule{
-		returnRule("return/tail", "the next range begins where the returned one did", returnTail),
-		returnRule("return/run", "what touching grants left goes back together", returnRun),
-		returnRule("return/moved on", "nothing goes back once another client allocated behind it", returnMovedOn),
-		returnRule("return/behind another", "a client that gave its range back remembers where the counter stood: below that it would look lost",
-			returnBehind),
-		returnRule("return/wrong", "what is not a range, or of another tag, is refused and changes nothing", returnWrong),
-		returnRule("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite),
-		returnRule("return/lowered and granted again",
-			"a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered),
-		returnRule("return/created anew and granted again",
-			"a range that the store lost may be another client's by now: the counter's value does not tell", returnCreatedAnew),
-		returnRule("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner",
-			returnLostReply),
-		returnRule("return/racing", "whatever becomes of a return, no two callers own the same ID", returnRacing),
+		ruleOf("return/tail", "the next range begins where the returned one did", returnTail, order),
+		ruleOf("return/run", "what touching grants left goes back together", returnRun, order),
+		ruleOf("return/moved on", "nothing goes back once another client allocated behind it", returnMovedOn, order),
+		ruleOf("return/behind another", "a client that gave its range back remembers where the counter stood: below that it would look lost", returnBehind, order),
+		ruleOf("return/wrong", "what is not a range, or of another tag, is refused and changes nothing", returnWrong, order),
+		ruleOf("return/of no known write", "only the version of the very grant lets its rest go back", returnUnknownWrite, order),
+		ruleOf("return/lowered and granted again",
+			"a range that the store lost may be another client's by now: the counter's value does not tell", returnLowered, order),
+		ruleOf("return/created anew and granted again",
+			"a range that the store lost may be another client's by now: the counter's value does not tell", returnCreatedAnew, order),
+		ruleOf("return/lost reply then equal step", "a return is sent once: a repeated one would take an equal range from its new owner", returnLostReply, order),
+		ruleOf("return/racing", "whatever becomes of a return, no two callers own the same ID", returnRacing, order),
 	}
 }
 

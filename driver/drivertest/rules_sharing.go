@@ -11,18 +11,14 @@ import (
 
 func sharingRules() []storeRule {
 	return []storeRule{
-		{"sharing/64 goroutines", "64 goroutines on one tag get ranges that never overlap and leave no gap", manyGoroutines},
+		ruleOf("sharing/64 goroutines", "64 goroutines on one tag get ranges that never overlap and leave no gap", manyGoroutines, order),
 		{"sharing/several clients", "independent clients on one tag and on many get ranges that never overlap", severalClients},
-		{"sharing/only upwards", "one caller's ranges only go up, also while others take some in between", onlyUpwards},
-		{"sharing/unknown tag among good ones", "a call that fails for its tag disturbs none of those under way with it", badAmongGood},
+		ruleOf("sharing/only upwards", "one caller's ranges only go up, also while others take some in between", onlyUpwards, order),
+		ruleOf("sharing/unknown tag among good ones", "a call that fails for its tag disturbs none of those under way with it", badAmongGood, order),
 	}
 }
 
-func manyGoroutines(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func manyGoroutines(ctx context.Context, b *fixture, s segment.Store) error {
 	var got Ranges
 	if err := together(64, func(i int) error {
 		return take(ctx, s, "order", &got, 1, 10, int64(i+1), 0, 3, 7, 1, 100)
@@ -84,11 +80,7 @@ func severalClients(ctx context.Context, b *fixture) error {
 	return err
 }
 
-func onlyUpwards(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func onlyUpwards(ctx context.Context, b *fixture, s segment.Store) error {
 	stores := []segment.Store{s, b.open(), b.open()}
 	return together(6, func(i int) error {
 		last := make(map[string]leaf.Range)
@@ -106,13 +98,9 @@ func onlyUpwards(ctx context.Context, b *fixture) error {
 	})
 }
 
-func badAmongGood(ctx context.Context, b *fixture) error {
-	s, err := b.openWith(ctx, order)
-	if err != nil {
-		return err
-	}
+func badAmongGood(ctx context.Context, b *fixture, s segment.Store) error {
 	var got Ranges
-	err = together(32, func(i int) error {
+	err := together(32, func(i int) error {
 		for range 6 {
 			if i%2 == 0 {
 				if err := take(ctx, s, "order", &got, 10); err != nil {

@@ -66,6 +66,17 @@ type storeRule struct {
 	check func(ctx context.Context, b *fixture) error
 }
 
+// ruleOf is a rule for the stores that are also an S. The state has the tags.
+func ruleOf[S any](name, why string, check func(context.Context, *fixture, S) error, tags ...segment.Tag) storeRule {
+	return storeRule{name, why, func(ctx context.Context, b *fixture) error {
+		s, err := b.openWith(ctx, tags...)
+		if of, ok := s.(S); ok && err == nil {
+			return check(ctx, b, of)
+		}
+		return err
+	}}
+}
+
 // ruleTimeout bounds one rule: a store that hangs fails.
 const ruleTimeout = time.Minute
 
