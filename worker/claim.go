@@ -178,7 +178,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		}
 		return k.enter(v, bid, got), nil
 	}
-	if rivals == 0 && inUse != nil {
+	if rivals == 0 {
 		return nil, inUse
 	}
 	return nil, errors.New("other nodes were faster to claim every worker ID that was tried; trying again")

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +18,13 @@ var errDown = errors.New("the network is down")
 
 // A scripted registry keeps records. A test decides on its swaps and reads.
 type scripted struct {
+	mu      sync.Mutex // of records and swapped, where a holder runs
 	records map[int64]Record
 	clock   time.Time
 	swapped [][2]Record
 	swap    func(old, next Record) error // nil: all work
 	load    func() error
+	list    func() error
 }
 
 func (r *scripted) Load(_ context.Context, id int64) (Record, error) {
@@ -30,24 +33,40 @@ func (r *scripted) Load(_ context.Context, id int64) (Record, error) {
 			return Record{}, err
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return view{records: r.records}.record(id), nil
 }
 
 func (r *scripted) Swap(_ context.Context, old, next Record) (Record, error) {
+	r.mu.Lock()
 	r.swapped = append(r.swapped, [2]Record{old, next})
+	r.mu.Unlock()
 	if r.swap != nil {
 		if err := r.swap(old, next); err != nil {
 			return Record{}, err
 		}
 	}
-	if !r.records[old.Worker].same(old) && !(old.IsZero() && r.records[old.Worker].IsZero()) {
+	r.mu.Lock()
+	found := r.records[old.Worker]
+	r.mu.Unlock()
+	if !found.same(old) && !(old.IsZero() && found.IsZero()) {
 		return Record{}, ErrConflict
 	}
 	r.put(next)
 	return next, nil
 }
 
+// swaps returns how many swaps there were.
+func (r *scripted) swaps() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.swapped)
+}
+
 func (r *scripted) put(next Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.records == nil {
 		r.records = map[int64]Record{}
 	}
@@ -55,6 +74,13 @@ func (r *scripted) put(next Record) {
 }
 
 func (r *scripted) List(context.Context) (list []Record, err error) {
+	if r.list != nil {
+		if err := r.list(); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, found := range r.records {
 		list = append(list, found)
 	}
@@ -155,7 +181,8 @@ func TestCheckLayouts(t *testing.T) {
 		"it may have been the default":      {[]ServedLayout{def}, []Record{record(other), record(other, ServedLayout{Name: "x", Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12})}, nil},
 		"it was not the default":            {[]ServedLayout{def}, []Record{record(other)}, &other},
 		"another scheme's default is known": {[]ServedLayout{def}, []Record{record(other, other.Default("t"))}, nil},
-		"the default is known":              {[]ServedLayout{def}, []Record{record(other), record(def)}, nil},
+		"the default is known":              {[]ServedLayout{def}, []Record{record(other), record(other), record(def), record(other), record(other)}, nil},
+		"the second default":                {[]ServedLayout{def, other.Default("t")}, []Record{record(ServedLayout{Name: "x", Tick: 1, TimeBits: 41, WorkerBits: 10, SequenceBits: 12}), record(ours.Default("t"))}, new(ours.Default("t"))},
 	} {
 		records := map[int64]Record{}
 		for i, r := range tt.records {

@@ -429,6 +429,18 @@ func TestErr(t *testing.T) {
 	}
 }
 
+// The log warns of a worker ID that must not be used yet.
+func TestFloorIsLogged(t *testing.T) {
+	for ahead, warns := range map[time.Duration]bool{DefaultMaxAhead: false, DefaultMaxAhead + time.Millisecond: true} {
+		var log strings.Builder
+		h := (&stillClock{wall: now}).holding(t, &scripted{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		h.lease.floor = now.Add(ahead).UnixMilli()
+		if h.recordStart(); strings.Contains(log.String(), "must not be used yet") != warns {
+			t.Errorf("a floor %v ahead: logged %s", ahead, log.String())
+		}
+	}
+}
+
 // Free takes the holder from a record, and has the next one begin two minutes from now at the latest.
 func TestFree(t *testing.T) {
 	for _, tt := range []struct {

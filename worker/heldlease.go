@@ -63,9 +63,7 @@ func (h *heldLease) hold(ctx context.Context) error {
 		next = 0
 	}
 	extend := time.NewTimer(next)
-	defer extend.Stop()
 	clockTick := time.NewTicker(clockInterval)
-	defer clockTick.Stop()
 	clocks := clockWatch{Keeper: h.Keeper}
 	for {
 		var err error
@@ -326,7 +324,7 @@ func (h *heldLease) end() error {
 // the worker ID over knows no floor, only that clock.
 func (h *heldLease) awaitFloor(floor time.Time) {
 	wait := floor.Sub(h.clock.milli()) - h.clock.step()
-	if !h.opts.Settle || wait <= 0 {
+	if !h.opts.Settle {
 		return
 	}
 	if wait > settleLimit {

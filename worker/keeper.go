@@ -69,9 +69,10 @@ func NewKeeper(reg Registry, opts *Options) (*Keeper, error) {
 		if i > 0 && o.Layouts[i-1].Name == l.Name {
 			return nil, fmt.Errorf("%w: two layouts are called %q", leaf.ErrInvalid, l.Name)
 		}
-		if i == 0 || l.MaxWorker() < k.max {
+		if i == 0 {
 			k.max = l.MaxWorker()
 		}
+		k.max = min(k.max, l.MaxWorker())
 	}
 	k.stock = o.MaxAhead + markMargin + time.Duration(coarsest)*time.Millisecond
 	if static, ok := reg.(interface{ chosen() int64 }); ok && static.chosen() > k.max {

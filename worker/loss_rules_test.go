@@ -161,7 +161,7 @@ func TestStamp(t *testing.T) {
 	var log bytes.Buffer
 	k := stillKeeper(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Owner: "n", Health: func() string { return "fine\xff" }})
 	stamp := func(v view) (r Record) {
-		r.ClaimDelay = time.Minute
+		r.Incarnation, r.Since, r.ClaimDelay = "earlier", now, time.Minute
 		k.stamp(&r, v)
 		return r
 	}
@@ -178,6 +178,8 @@ func TestStamp(t *testing.T) {
 	v := lossyView("a")
 	v.offset = k.opts.Tolerance
 	k.losses.noteEpoch(v)
+	k.losses.noteEpoch(v)
+	k.losses.noteEpoch(unnamed)
 	if r := stamp(v); r.Incarnation != "a" || !r.Since.Equal(now) || r.Owner != "n fine?" || !r.Seen.Equal(now) || r.Offset != v.offset || r.ClaimDelay != time.Minute {
 		t.Errorf("stamped %+v", r)
 	}
@@ -196,6 +198,42 @@ func TestStamp(t *testing.T) {
 	k.losses.noteEpoch(lossyView("b"))
 	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "before=a") {
 		t.Errorf("after a fail-over: %s", &log)
+	}
+}
+
+// All nodes follow the largest claim delay. One that needs more claims nothing, unless an operator
+// raises it.
+func TestCheckDelay(t *testing.T) {
+	const needed = 27 * time.Second
+	for _, tt := range []struct {
+		name        string
+		lossy       bool
+		own         time.Duration // 0: the default
+		kept        []time.Duration
+		want        time.Duration
+		err, raised bool
+	}{
+		{"loses nothing", false, 0, []time.Duration{time.Second}, 0, false, false},
+		{"the first", true, 0, []time.Duration{0, 0}, needed, false, false},
+		{"equal", true, 0, []time.Duration{needed}, needed, false, false},
+		{"the registry's is longer", true, 0, []time.Duration{time.Second, time.Hour, 0}, time.Hour, false, false},
+		{"the registry's is shorter", true, 0, []time.Duration{needed - time.Millisecond}, 0, true, false},
+		{"raised", true, time.Minute + time.Microsecond, []time.Duration{needed}, time.Minute, false, true},
+		{"raised before", true, time.Minute + time.Microsecond, []time.Duration{time.Minute}, time.Minute, false, false},
+	} {
+		var log bytes.Buffer
+		k := stillKeeper(t, Options{ClaimDelay: tt.own, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		v := lossyView("a")
+		v.epoch.Lossy, v.records = tt.lossy, map[int64]Record{}
+		for i, delay := range tt.kept {
+			v.records[int64(i)] = Record{ClaimDelay: delay}
+		}
+		if err := k.losses.checkDelay(v); errors.Is(err, ErrClaimDelay) != tt.err || k.losses.delay != tt.want || k.Status().ClaimDelay != tt.want {
+			t.Errorf("%s: %v, %v", tt.name, k.losses.delay, err)
+		}
+		if raised := strings.Contains(log.String(), "is raised"); raised != tt.raised {
+			t.Errorf("%s: logged %s", tt.name, &log)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func TestPoolBounds(t *testing.T) {
 		{"less", func(p *Pool) { p.MaxTTL = time.Second - time.Millisecond }, "a longest TTL of 999ms"},
 		{"a day", func(p *Pool) { p.MaxTTL, p.ClaimDelay = MaxTTL, 0 }, ""},
 		{"more", func(p *Pool) { p.MaxTTL, p.ClaimDelay = MaxTTL+time.Millisecond, 0 }, "a longest TTL of 24h0m0.001s"},
-		{"a short claim delay", func(p *Pool) { p.ClaimDelay -= time.Millisecond }, "a claim delay of 1m4.999s"},
+		{"a short claim delay", func(p *Pool) { p.ClaimDelay -= time.Millisecond }, "a claim delay of 1m4.999s: leases of 1m0s need at least 1m5s"},
 	} {
 		p := full
 		tt.change(&p)
@@ -86,11 +86,11 @@ func TestPoolBounds(t *testing.T) {
 
 // A layout has IDs from its epoch on, up to the tick that its time bits hold.
 func TestLayoutHasTime(t *testing.T) {
-	l := ServedLayout{Epoch: now.UnixMilli(), Tick: 10, TimeBits: 4}
+	l := ServedLayout{Epoch: now.UnixMilli(), Tick: 1000, TimeBits: 4}
 	for after, want := range map[time.Duration]string{
-		0: "", 159 * time.Millisecond: "",
-		-time.Millisecond:      "the epoch 2027-01-15T08:00:00Z is in the future",
-		160 * time.Millisecond: "4 time bits, so its last ID is of 2027-01-15T08:00:00Z",
+		0: "", 16*time.Second - time.Millisecond: "",
+		-time.Millisecond: "the epoch 2027-01-15T08:00:00Z is in the future",
+		16 * time.Second:  "4 time bits, so its last ID is of 2027-01-15T08:00:16Z",
 	} {
 		if err := l.checkTime(now.Add(after)); (err == nil) != (want == "") || err != nil && (!errors.Is(err, leaf.ErrInvalid) || !strings.HasSuffix(err.Error(), want)) {
 			t.Errorf("%v after the epoch: %v", after, err)
@@ -121,8 +121,10 @@ func TestPoolCells(t *testing.T) {
 	if diff := cmp.Diff(want, workers); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if _, err := p.Workers(t.Context(), "nothing"); !errors.Is(err, ErrNoPool) {
-		t.Errorf("workers of nothing: %v", err)
+	for _, name := range []string{"nothing", ""} {
+		if _, err := p.Workers(t.Context(), name); !errors.Is(err, ErrNoPool) {
+			t.Errorf("workers of %q: %v", name, err)
+		}
 	}
 	third := smallPool
 	third.Name = "third"
@@ -136,6 +138,54 @@ func TestPoolCells(t *testing.T) {
 	k := (&stillClock{wall: now}).keeper(t, r, Options{})
 	if v, err := k.readAll(t.Context()); err != nil || len(v.records) != 1 || !v.registry.Equal(now) || v.own {
 		t.Errorf("a server sees %+v, %v", v, err)
+	}
+}
+
+// The callers of pools learn that the registry does not answer.
+func TestPoolsWithoutRegistry(t *testing.T) {
+	r := &scripted{}
+	p := (&stillClock{wall: now}).pools(t, r)
+	r.list = func() error { return errDown }
+	_, create := p.Create(t.Context(), smallPool)
+	_, list := p.List(t.Context())
+	_, workers := p.Workers(t.Context(), "p")
+	_, claim := p.Claim(t.Context(), PoolClaim{Pool: "p"})
+	for call, err := range map[string]error{"Create": create, "List": list, "Workers": workers, "Claim": claim} {
+		if !errors.Is(err, errDown) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// A renewal of unknown outcome writes another content the second time, although the limit stays.
+func TestRenewWritesAnother(t *testing.T) {
+	r := &scripted{}
+	p := (&stillClock{wall: now}).pools(t, r)
+	held := Record{Worker: firstPool, Instance: Instance{1}, Term: 5, Horizon: now.Add(time.Minute), Floor: now}
+	r.put(held)
+	r.swap = func(_, next Record) error {
+		if len(r.swapped) == 1 {
+			r.put(next)
+			return errDown
+		}
+		return nil
+	}
+	l, err := p.Renew(t.Context(), (&PoolLease{cell: firstPool, secret: Instance{1}}).ID(), time.Second)
+	if err != nil || !r.records[firstPool].Horizon.Equal(now.Add(time.Minute+time.Millisecond)) || !l.Limit.Equal(r.records[firstPool].Horizon) {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// A claim tries a few worker IDs of a large pool.
+func TestPoolClaimTries(t *testing.T) {
+	large := smallPool
+	large.Layout.WorkerBits = 5
+	r := &scripted{}
+	p := (&stillClock{wall: now}).pools(t, r)
+	r.put(Record{Worker: firstPool | poolDefinition, Pool: large})
+	r.swap = r.rival
+	if _, err := p.Claim(t.Context(), PoolClaim{Pool: "p"}); !errors.Is(err, ErrConflict) || len(r.swapped) != maxRivals {
+		t.Errorf("%v after %d swaps", err, len(r.swapped))
 	}
 }
 

@@ -144,7 +144,7 @@ func (s *slots) parse(slot []byte) (number uint64, text []byte, err error) {
 	var sum uint32
 	n, _ := fmt.Sscanf(string(line), slotMagic+" %d %d %d %x", &version, &number, &length, &sum)
 	switch {
-	case n > 0 && version > s.version:
+	case version > s.version:
 		return 0, nil, fmt.Errorf("state of format %d: %w", version, ErrNewer)
 	case n < 4, number == 0, length < 0 || length > len(rest), checksum(number, rest[:length]) != sum:
 		return 0, nil, errDamaged

@@ -188,7 +188,14 @@ func testSlowRequest(t *testing.T, form int) {
 	idle, idleReader := dial(t, addr)
 	ask(t, idle, idleReader, "a")
 	slow, r := dial(t, addr)
-	ask(t, slow, r, "b")
+	fmt.Fprint(slow, "a\nb") // another request came in pieces before
+	if got, err := r.ReadString('\n'); got != "a\n" {
+		t.Fatalf("answered %q, %v", got, err)
+	}
+	fmt.Fprint(slow, "c\n")
+	if got, err := r.ReadString('\n'); got != "bc\n" {
+		t.Fatalf("answered %q, %v", got, err)
+	}
 	stop := make(chan struct{})
 	var trickle sync.WaitGroup
 	trickle.Go(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/conns"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/respapi"
+	"github.com/leaf-id/leaf/internal/telemetry"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -34,12 +35,13 @@ type fixture struct {
 
 // An options changes the parts of a fixture.
 type options struct {
-	segment segment.SetOptions
-	conns   conns.Options
-	access  *access.Gate
-	batch   int
-	step    int64
-	wrap    func(conns.Handler) conns.Handler
+	segment  segment.SetOptions
+	conns    conns.Options
+	access   *access.Gate
+	batch    int
+	step     int64
+	requests *telemetry.FrontEnds
+	wrap     func(conns.Handler) conns.Handler
 }
 
 func serve(t testing.TB, edit func(*options)) *fixture {
@@ -60,7 +62,7 @@ func serve(t testing.TB, edit func(*options)) *fixture {
 	sources := map[string]issuer.Source{issuer.Segment: issuer.Numbers(set)}
 	opts := &frontend.Options{
 		IDs: issuer.New(sources, &issuer.Options{MaxBatch: o.batch}), Access: o.access, Batches: frontend.NewBatchLimiter(),
-		Version: "v1.2.3", Started: time.Now(),
+		Version: "v1.2.3", Started: time.Now(), Requests: o.requests,
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -252,7 +252,6 @@ func (s *session) appendRest() {
 		}
 		s.bulkID(id)
 	}
-	s.halted = true
 	s.conn.More()
 }
 

@@ -38,7 +38,7 @@ func parse(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, err err
 	default:
 		args, size, err = parseInline(buf, args)
 	}
-	if err == nil && (size > maxSize || size == 0 && len(buf) >= maxSize) {
+	if err == nil && size == 0 && len(buf) >= maxSize {
 		err = errors.New("too big request")
 	}
 	return args, size, err
@@ -61,13 +61,13 @@ func parseArray(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, er
 			return args, 0, fmt.Errorf("expected '$', got %s", strconv.QuoteRune(rune(buf[pos])))
 		}
 		length, n, ok := parseLength(buf[pos+1:])
-		if !ok || n > 0 && (length < 0 || length > int64(lim.bulk)) {
+		if !ok || length < 0 || length > int64(lim.bulk) {
 			return args, 0, errors.New("invalid bulk length")
 		}
 		start := pos + 1 + n
 		end := start + int(length)
 		switch {
-		case n > 0 && end+2 > maxSize:
+		case end+2 > maxSize:
 			return args, 0, errors.New("too big request")
 		case n == 0 || len(buf) < end+2:
 			return args, 0, nil

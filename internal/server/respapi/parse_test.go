@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/leaf-id/leaf"
 )
 
 // parseAll returns the commands at the beginning of input, and the error behind them. With
@@ -72,6 +74,17 @@ func TestParse(t *testing.T) {
 		{"*1\r\n$65530\r\n", "[]", "too big request"},
 		{"*2\r\n$40000\r\n" + long[:40000] + "\r\n$40000\r\n", "[]", "too big request"},
 		{"*1\r\n$1\r\nab\r\n", "[]", "expected CRLF at the end of a bulk string"},
+		{"*1\r\n$1\r\nax\n", "[]", "expected CRLF at the end of a bulk string"},
+		{"*1\r\n$1\r\na\rx", "[]", "expected CRLF at the end of a bulk string"},
+		{"*0000000001\r\n$0000000001\r\na\r\n", "[[a]]", ""},
+		{"*00000000001\r\n", "[]", "invalid multibulk length"},
+		{"*" + strings.Repeat("0", 23), "[]", ""},
+		{"*" + strings.Repeat("0", 24), "[]", "invalid multibulk length"},
+		{"*1\r\n$65523\r\n" + long[:65523] + "\r\n", "[]", "too big request"},
+		{"*2\r\n$65516\r\n" + long[:65516] + "\r\n$0000", "[]", ""},
+		{"*2\r\n$65516\r\n" + long[:65516] + "\r\n$00000", "[]", "too big request"},
+		{`"ab\` + "\n", "[]", "unbalanced quotes in request"},
+		{`"\n41" "\x4g" '\a'` + "\n", "[[\n41 x4g \\a]]", ""},
 		{long, "[]", "too big inline request"},
 		{long[:maxSize-1], "[]", ""},
 		{strings.Repeat("a ", maxArgs+1) + "\n", "[]", "too big inline request"},
@@ -80,6 +93,42 @@ func TestParse(t *testing.T) {
 		commands, problem := parseAll([]byte(tt.input), false)
 		if got := fmt.Sprint(commands); got != tt.want || problem != tt.problem {
 			t.Errorf("%q: %q, %q; want %q, %q", name, got, problem, tt.want, tt.problem)
+		}
+	}
+}
+
+// The largest commands are whole.
+func TestParseLargest(t *testing.T) {
+	bulk := strings.Repeat("x", maxSize)
+	for name, input := range map[string]string{
+		"bytes":           "*1\r\n$65522\r\n" + bulk[:65522] + "\r\n",
+		"arguments":       "*1024\r\n" + strings.Repeat("$1\r\na\r\n", maxArgs),
+		"words":           strings.Repeat("a ", maxArgs) + "\n",
+		"bytes of a line": bulk[:maxSize-1] + "\n",
+	} {
+		if args, size, err := parse([]byte(input), nil, knownLimits); err != nil || size != len(input) || len(args) == 0 {
+			t.Errorf("%s: %d bytes of %d, %d arguments, %v", name, size, len(input), len(args), err)
+		}
+	}
+	for _, input := range []string{"*10\r\n" + strings.Repeat("$0\r\n\r\n", 10), "*1\r\n$16384\r\n" + bulk[:16384] + "\r\n"} {
+		if _, size, err := parse([]byte(input), nil, unknownLimits); err != nil || size != len(input) {
+			t.Errorf("of an unknown caller: %d bytes of %d, %v", size, len(input), err)
+		}
+	}
+}
+
+// Numbers are those of the range, in both forms of a reply.
+func TestIntegers(t *testing.T) {
+	for start := int64(0); start < 25; start++ {
+		for end := start; end < 130; end++ {
+			var got reply
+			var want strings.Builder
+			for id := start; id < end; id++ {
+				fmt.Fprintf(&want, ":%d\r\n", id)
+			}
+			if got.integers(leaf.Range{Start: start, End: end}); string(got.buf) != want.String() {
+				t.Fatalf("%d to %d: %q", start, end, got.buf)
+			}
 		}
 	}
 }

@@ -58,10 +58,8 @@ func newSession(a *API, c *conns.Conn) *session {
 
 // credentialsOf returns a client's credentials before it sends anything.
 func credentialsOf(c *conns.Conn) access.Credentials {
-	var cred access.Credentials
-	if from, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
-		cred.Addr = from.Addr().Unmap()
-	}
+	from, _ := netip.ParseAddrPort(c.RemoteAddr().String()) // zero: the address of no machine
+	cred := access.Credentials{Addr: from.Addr().Unmap()}
 	if tls := c.TLS(); tls != nil && len(tls.VerifiedChains) > 0 {
 		cred.Certificate = tls.VerifiedChains[0][0]
 	}
