@@ -132,11 +132,29 @@ func (h *History) sorted(compare func(a, b *Receipt) int, keep func(*Receipt) bo
 
 func of(space string) func(*Receipt) bool { return func(r *Receipt) bool { return r.Space == space } }
 
+// lowest returns the first receipt by its range, of those that keep chooses; nil: it chooses none.
+func (h *History) lowest(keep func(*Receipt) bool) (lowest *Receipt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.receipts {
+		if r := &h.receipts[i]; keep(r) && (lowest == nil || byRange(r, lowest) < 0) {
+			lowest = r
+		}
+	}
+	return lowest
+}
+
 func byBegin(a, b *Receipt) int { return cmp.Compare(a.Begin, b.Begin) }
 func byEnd(a, b *Receipt) int   { return cmp.Compare(a.End, b.End) }
 
 func byRange(a, b *Receipt) int {
-	return cmp.Or(cmp.Compare(a.Space, b.Space), cmp.Compare(a.Range.Start, b.Range.Start), cmp.Compare(a.Range.End, b.Range.End))
+	if a.Space != b.Space {
+		return cmp.Compare(a.Space, b.Space)
+	}
+	if a.Range.Start != b.Range.Start {
+		return cmp.Compare(a.Range.Start, b.Range.Start)
+	}
+	return cmp.Compare(a.Range.End, b.Range.End)
 }
 
 // Unique reports the lowest two receipts of one space that have an ID in common, and counts
@@ -203,26 +221,26 @@ func (h *History) Within(space string, granted map[string][]leaf.Range) error {
 	for server, ranges := range granted {
 		merged[server] = merge(ranges)
 	}
-	for _, r := range h.sorted(byRange, of(space)) {
-		if r.Server == "" {
-			continue
-		}
-		own := merged[r.Server]
-		i, _ := slices.BinarySearchFunc(own, r.Range, func(g, r leaf.Range) int { return cmp.Compare(g.End, r.End) })
-		if i == len(own) || r.Range.Start < own[i].Start {
-			return fmt.Errorf("never granted to its server: %v", r)
-		}
+	if r := h.lowest(func(r *Receipt) bool { return r.Space == space && r.Server != "" && !covers(merged[r.Server], r.Range) }); r != nil {
+		return fmt.Errorf("never granted to its server: %v", r)
 	}
 	return nil
+}
+
+// covers reports whether one of the merged ranges has all IDs of r.
+func covers(merged []leaf.Range, r leaf.Range) bool {
+	i, _ := slices.BinarySearchFunc(merged, r, func(g, r leaf.Range) int { return cmp.Compare(g.End, r.End) })
+	return i < len(merged) && r.Start >= merged[i].Start
 }
 
 // Above reports a server's answers below an ID, to calls that began after an operator reported
 // that all below were in use.
 func (h *History) Above(space, server string, told time.Duration, least int64) error {
-	for _, r := range h.sorted(byRange, of(space)) {
-		if r.Server == server && r.Begin > told && r.Range.Start < least {
-			return fmt.Errorf("issued below %d, which its server was told of at %v: %v", least, told.Round(time.Millisecond), r)
-		}
+	below := func(r *Receipt) bool {
+		return r.Space == space && r.Server == server && r.Begin > told && r.Range.Start < least
+	}
+	if r := h.lowest(below); r != nil {
+		return fmt.Errorf("issued below %d, which its server was told of at %v: %v", least, told.Round(time.Millisecond), r)
 	}
 	return nil
 }
@@ -248,17 +266,26 @@ type TimeBound struct {
 
 // Timely reports a receipt of a space whose time is not that of its server's clock.
 func (h *History) Timely(space string, bound TimeBound) error {
-	for _, r := range h.sorted(byRange, of(space)) {
+	off := func(r *Receipt) (ahead, behind int64) {
 		_, first := bound.Ticks(r.Range.Start)
 		last, _ := bound.Ticks(r.Range.End - 1)
-		switch {
-		case last > r.ClockEnd+bound.Ahead:
-			return fmt.Errorf("issued %d ms ahead of the clock, at most %d are allowed: %v", last-r.ClockEnd, bound.Ahead, r)
-		case first < r.ClockBegin-bound.Behind:
-			return fmt.Errorf("issued %d ms behind the clock, at most %d are allowed: %v", r.ClockBegin-first, bound.Behind, r)
-		}
+		return last - r.ClockEnd, r.ClockBegin - first
 	}
-	return nil
+	r := h.lowest(func(r *Receipt) bool {
+		if r.Space != space {
+			return false
+		}
+		ahead, behind := off(r)
+		return ahead > bound.Ahead || behind > bound.Behind
+	})
+	if r == nil {
+		return nil
+	}
+	ahead, behind := off(r)
+	if ahead > bound.Ahead {
+		return fmt.Errorf("issued %d ms ahead of the clock, at most %d are allowed: %v", ahead, bound.Ahead, r)
+	}
+	return fmt.Errorf("issued %d ms behind the clock, at most %d are allowed: %v", behind, bound.Behind, r)
 }
 
 // A ClientReport is how one client was served.

@@ -9,12 +9,23 @@ type Schedules struct {
 	Answered  int64         `json:"answered"` // calls
 	IDs       int64         `json:"ids"`
 	Failed    int64         `json:"failed"`   // calls
-	Faults    int64         `json:"faults"`   // and steps of the schedules
+	Faults    int64         `json:"faults"`   // lost, late or unanswered messages, and steps of the schedules
 	Searches  int64         `json:"searches"` // for an order of the calls to the store
 	Undecided int64         `json:"undecided"`
 	Virtual   time.Duration `json:"virtual_ns"`
-	Took      time.Duration `json:"took_ns"`
+	Took      time.Duration `json:"took_ns"` // by one process
+	First     uint64        `json:"first"`   // of the seeds, all up to the last one
+	Last      uint64        `json:"last"`
 	Error     string        `json:"error,omitempty"` // what a checker found
+}
+
+// Overlaps reports whether both have a schedule in common. Results from before they had seeds do if
+// they are equal.
+func (s *Schedules) Overlaps(o Schedules) bool {
+	if s.First == 0 || o.First == 0 {
+		return *s == o
+	}
+	return s.Kind == o.Kind && s.First <= o.Last && o.First <= s.Last
 }
 
 // Save adds it to those in the folder of a report.

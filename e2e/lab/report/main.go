@@ -5,6 +5,7 @@
 //	go run ./lab/report                     everything, about 85 minutes
 //	go run ./lab/report -only simulator     a part; the page stays as it is
 //	go run ./lab/report -keep DIR -only clusters     a part that adds to the earlier ones in DIR
+//	go run ./lab/report -keep DIR -only simulator -for 1h     more of the simulator's schedules
 //	go run ./lab/report -from DIR[,DIR]     the pages again, from all runs kept in the folders
 package main
 
@@ -23,6 +24,7 @@ import (
 func main() {
 	only := flag.String("only", "", "run only these parts, separated by commas")
 	keep := flag.String("keep", "", "keep the results in this folder, and add those that it has")
+	flag.DurationVar(&simulates, "for", 0, "run the simulator for so long, in rounds of 6 minutes")
 	from := flag.String("from", "", "run nothing, and write the pages from these folders, separated by commas")
 	page := flag.String("page", "../docs/reliability.md", "the page with the sum; that with the tables is beside it")
 	flag.Parse()
@@ -52,7 +54,7 @@ func run(ctx context.Context, only, keep, from, page string) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	fmt.Print(r.budget(), "\n", r.summary(), "\n")
+	fmt.Print(r.budget(), "\n", r.summary(), "\n", r.simulator(), "\n")
 	if only != "" {
 		return failed
 	}
@@ -77,6 +79,7 @@ func folder(keep string) (string, error) {
 // The marks between which the pages are written.
 const (
 	sums      = "<!-- make lab writes the sum from here -->\n"
+	simulator = "<!-- make lab writes the simulator from here -->\n"
 	begin     = "<!-- make lab writes from here -->\n"
 	saboteurs = "<!-- make lab writes the saboteurs from here -->\n"
 	end       = "<!-- to here -->\n"
@@ -91,8 +94,12 @@ func (r *report) write(page string, now time.Time) error {
 	if len(r.saboteurs) > 0 {
 		blocks = append(blocks, block{detail(page), saboteurs, r.caught()})
 	}
-	if len(r.results) > 0 || len(r.saboteurs) == 0 {
-		blocks = append(blocks, block{page, sums, r.headline(now)}, block{detail(page), begin, r.text(now)})
+	if len(r.simulated) > 0 {
+		text := written(now, r.simulator())
+		blocks = append(blocks, block{page, simulator, text}, block{detail(page), simulator, text + "\n\n" + r.schedules()})
+	}
+	if len(r.results) > 0 || len(blocks) == 0 {
+		blocks = append(blocks, block{page, sums, written(now, r.summary())}, block{detail(page), begin, r.text(now)})
 	}
 	for _, b := range blocks {
 		old, err := os.ReadFile(b.page)

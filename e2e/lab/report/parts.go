@@ -25,7 +25,7 @@ type part struct {
 
 // parts are what `make lab` runs, 85 minutes in all.
 var parts = []part{
-	{"simulator", "e2e", 5 * time.Minute, "-run Schedules ./lab/sim"},
+	{"simulator", "e2e", 6 * time.Minute, "-run Schedules ./lab/sim"},
 	{"saboteurs", "e2e", 3 * time.Minute, "-run Saboteurs ./lab/sim"},
 	{"sabotaged servers", "e2e", 3 * time.Minute, "-tags leafsabotage -run Sabotaged(Servers|Members) ."},
 	{"sabotaged edge", "e2e", 3 * time.Minute, "-tags leafsabotage -run Edges ./lab/saboteurs"},
@@ -49,6 +49,9 @@ var parts = []part{
 	{"many workers", ".", 3 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
 }
 
+// simulates is for how long the simulator runs; 0: for one round.
+var simulates time.Duration
+
 var errNoPart = errors.New("there is no such part")
 
 // runParts runs the chosen parts, all by default, and keeps their output.
@@ -59,6 +62,9 @@ func runParts(ctx context.Context, dir, only string) error {
 	}
 	var failed []error
 	for _, p := range chosen {
+		if p.name == "simulator" {
+			p.budget = max(p.budget, simulates+time.Minute)
+		}
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, ctx.Err())...)
 		}
@@ -102,7 +108,7 @@ func (p part) run(ctx context.Context, dir string) error {
 	args := append([]string{"test", "-count=1", "-v", "-timeout", fmt.Sprint(2 * p.budget)}, strings.Fields(p.args)...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Join("..", p.folder), log, log
-	cmd.Env = append(os.Environ(), "LEAF_LAB=1", "LEAF_REPORT="+dir)
+	cmd.Env = append(os.Environ(), "LEAF_LAB=1", "LEAF_REPORT="+dir, "LEAF_FOR="+simulates.String())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%w: see %s", err, log.Name())

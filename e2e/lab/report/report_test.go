@@ -46,8 +46,8 @@ func TestPage(t *testing.T) {
 	must(t, (&lab.Search{Test: "TestLinearizable/etcd", Calls: 99}).Save(dir))
 	page := filepath.Join(t.TempDir(), "page.md")
 	must(t, os.Mkdir(filepath.Join(filepath.Dir(page), pictures), 0o700))
-	must(t, os.WriteFile(page, []byte("# Title\n\n"+sums+"former\n"+end+"\nrest\n"), 0o600))
-	must(t, os.WriteFile(detail(page), []byte("# Detail\n\n"+saboteurs+"former\n"+end+begin+"former\n"+end+"\nrest\n"), 0o600))
+	must(t, os.WriteFile(page, []byte("# Title\n\n"+sums+"former\n"+end+simulator+"former\n"+end+"\nrest\n"), 0o600))
+	must(t, os.WriteFile(detail(page), []byte("# Detail\n\n"+saboteurs+"former\n"+end+begin+"former\n"+end+simulator+"former\n"+end+"\nrest\n"), 0o600))
 	for range 2 { // again changes nothing
 		if err := run(t.Context(), "", "", dir+","+evening, page); !errors.Is(err, errShare) {
 			t.Fatalf("got %v", err)
@@ -56,7 +56,8 @@ func TestPage(t *testing.T) {
 	wantPage(t, page,
 		"# Title\n\n"+sums, end+"\nrest\n", "**3,000 answered calls** of real servers to 12 distinct clients", "in 5 scenarios with 10 faults",
 		"12,345,680,901 IDs", "**1 of them came twice**; 1,002 more did within documented limits", "66.7 %, is that of\n  Cluster/redis.",
-		"**0 answered calls of the simulator** in 100 schedules", "12 searches for an order of the calls to a store; undecided: 1.")
+		"* 1 searches for an order of the calls to a store; undecided: 0.\n\n"+end+simulator,
+		"**0 answered calls of the simulator** in 100 schedules", "* 11 searches for an order of the calls to a store; undecided: 1.")
 	wantPage(t, detail(page),
 		"# Detail\n\n"+saboteurs, end+begin, end+"\nrest\n",
 		"| Cluster/redis | 4 | 2,000 | 12 | 40 | 12,345,679,901 | 0 | 0 | 1.2 s | 7 | 17, 27 |",
@@ -65,7 +66,7 @@ func TestPage(t *testing.T) {
 		"| **all** | 7 |", "| fail-over | 1 | a |\n| killed | 1 | 4 |\n\n* a: there is one server", "LEAF_SEED=0 go test . -v -run '^TestCluster$/^pair$'",
 		"| [Leases/mariadb](img/lab-leases-mariadb.svg) | 2 | 1,000 | 0 | 0 | 1,000 | 0 | 0 | 0.0 s | 0 | 19 |", "](img/lab-leases-mariadb.svg)\n\n### Dup",
 		"| killed | **no reason** | 2 |\n| paused | 1 | **no reason** |",
-		"| tags | 100 | 6,000 |", "| 99 | 11 | 1 | 0 h | 1 duplicates: issued twice |", "| CAS | no compare | tags | 2 | 1.0 s | issued twice |",
+		"| tags | 100 | 0 | 0 | 0.0 | 0 | 99 | 11 | 1 | 0 h | 1 duplicates: issued twice |", "| CAS | no compare | tags | 2 | 1.0 s | issued twice |",
 		"| W9 wait | no wait | losses | 3,000 | 0.0 s | **nothing** |", "| simulator | 1:00 | 1:30 | **red** |", "| **all** | 2:00 | 2:01 |")
 }
 
@@ -84,6 +85,46 @@ func wantPage(t *testing.T, page string, want ...string) {
 	}
 }
 
+// Evenings add up: no schedule counts twice, whichever folders are named.
+func TestEvenings(t *testing.T) {
+	day := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	seed := func(days, i int) uint64 { return uint64(day.AddDate(0, 0, days).UnixNano()) + uint64(i) }
+	first, second, copied := t.TempDir(), t.TempDir(), t.TempDir()
+	tags := lab.Schedules{Kind: "tags", Schedules: 10, Answered: 700, IDs: 9000, Faults: 10, Took: 2 * time.Second, First: seed(0, 0), Last: seed(0, 9)}
+	next, other, again, later := tags, tags, tags, tags
+	next.First, next.Last = seed(0, 10), seed(0, 19)
+	other.Kind = "leases" // its schedules with these seeds are others
+	again.First, again.Last = seed(0, 19), seed(0, 28)
+	later.First, later.Last = seed(3, 0), seed(3, 9)
+	old := lab.Schedules{Kind: "tags", Schedules: 1, Answered: 70, Faults: 1, Took: time.Second}
+	for dir, all := range map[string][]lab.Schedules{first: {old, tags, next, other}, second: {again, later}, copied: {old, tags, next, other}} {
+		for _, s := range all {
+			must(t, s.Save(dir))
+		}
+	}
+	r, err := read(first, second, copied, first)
+	must(t, err)
+	want := "* **2,870 answered calls of the simulator** in 41 schedules with 41 faults, from 2026-11-25 to 2026-11-28: 36,000 " +
+		"IDs. For each fault there are 70.0 answers. A process answered 318 calls a second."
+	if got := strings.Join(strings.Fields(r.simulator()), " "); !strings.HasPrefix(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// A run of the simulator alone leaves the sum of real servers as it was.
+func TestPageOfSimulator(t *testing.T) {
+	dir, page := t.TempDir(), filepath.Join(t.TempDir(), "page.md")
+	must(t, (&lab.Schedules{Kind: "tags", Schedules: 2, Answered: 30, Faults: 10}).Save(dir))
+	for _, name := range []string{page, detail(page)} {
+		must(t, os.WriteFile(name, []byte(sums+"mine\n"+end+begin+"mine\n"+end+simulator+"former\n"+end), 0o600))
+	}
+	must(t, run(t.Context(), "", "", dir, page))
+	for _, name := range []string{page, detail(page)} {
+		wantPage(t, name, sums+"mine\n"+end+begin+"mine\n"+end+simulator, "**30 answered calls of the simulator** in 2 schedules with 10 faults: 0 IDs.")
+	}
+	wantPage(t, detail(page), "| tags | 2 | 10 | 30 | 3.0 |")
+}
+
 // A whole of which one scenario has most, or whose searches do not decide, is red.
 func TestBalanced(t *testing.T) {
 	equal := func(n int) (r report) {
@@ -99,9 +140,13 @@ func TestBalanced(t *testing.T) {
 	if err := nine.balanced(); !errors.Is(err, errShare) {
 		t.Errorf("got %v", err)
 	}
-	ten.simulated = []lab.Schedules{{Searches: 100, Undecided: 1}}
+	ten.simulated = []lab.Schedules{{Kind: "tags", Answered: 100, Faults: 1, Searches: 100, Undecided: 1}}
 	if err := ten.balanced(); err != nil {
 		t.Error(err)
+	}
+	ten.simulated[0].Answered++
+	if err := ten.balanced(); !errors.Is(err, errFewFaults) {
+		t.Errorf("got %v", err)
 	}
 	ten.searches = []lab.Search{{Undecided: true}}
 	if err := ten.balanced(); !errors.Is(err, errUndecided) {

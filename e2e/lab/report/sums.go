@@ -45,6 +45,31 @@ func sumResults(all []lab.Result) (sums []scenario) {
 	return sums
 }
 
+// distinct leaves out the results with schedules that count already: of a folder named twice, or
+// copied.
+func distinct(all []lab.Schedules) (some []lab.Schedules) {
+	for _, s := range all {
+		if !slices.ContainsFunc(some, s.Overlaps) {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// days names the days of the first and of the last schedule.
+func days(all []lab.Schedules) string {
+	var seen []string
+	for _, s := range all {
+		if s.First > 0 {
+			seen = append(seen, time.Unix(0, int64(s.First)).UTC().Format(time.DateOnly))
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", from %s to %s", slices.Min(seen), slices.Max(seen))
+}
+
 func sumSchedules(all []lab.Schedules) (sums []lab.Schedules) {
 	for _, s := range all {
 		i := slices.IndexFunc(sums, func(o lab.Schedules) bool { return o.Kind == s.Kind })
@@ -67,9 +92,9 @@ func plain(some []scenario) (results []lab.Result) {
 	return results
 }
 
-// headline returns the sum of all, with its day.
-func (r *report) headline(now time.Time) string {
-	return fmt.Sprintf("Written by `make lab` on %s, on %d processors.\n\n%s", now.Format(time.DateOnly), runtime.NumCPU(), r.summary())
+// written says when a sum was made.
+func written(now time.Time, sum string) string {
+	return fmt.Sprintf("Written by `make lab` on %s, on %d processors.\n\n%s", now.Format(time.DateOnly), runtime.NumCPU(), sum)
 }
 
 // summary counts answers first: one answer may bring a million IDs, which prove little more than one.
@@ -78,21 +103,44 @@ func (r *report) summary() string {
 	for _, c := range r.results {
 		all.add(c.Result)
 	}
-	var sim lab.Schedules
-	for _, s := range r.simulated {
-		s.Kind = ""
-		sim = sumSchedules([]lab.Schedules{sim, s})[0]
+	undecided := 0
+	for _, s := range r.searches {
+		if s.Undecided {
+			undecided++
+		}
 	}
-	searches, undecided := r.searched()
 	name, share := r.largest()
-	lines := []string{
+	return bullets(
 		fmt.Sprintf("**%s answered calls** of real servers to %s distinct clients, in %d scenarios with %s faults: %s ranges, %s IDs. "+
 			"**%s of them came twice**; %s more did within documented limits, each with its cause. %s calls failed. The largest share of the answers, %.1f %%, is that of %s.",
 			number(all.Answered), number(all.Clients), len(r.results), number(int64(all.Strikes())), number(all.Ranges), number(all.IDs),
 			number(all.Duplicates), number(all.Documented), number(all.Failed), 100*share, name),
-		fmt.Sprintf("**%s answered calls of the simulator** in %s schedules with %s faults: %s IDs.", number(sim.Answered), number(sim.Schedules), number(sim.Faults), number(sim.IDs)),
-		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %s.", number(searches), number(undecided)),
+		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %d.", number(int64(len(r.searches))), undecided))
+}
+
+// simulator is the summary of the simulator.
+func (r *report) simulator() string {
+	var sum lab.Schedules
+	for _, s := range r.simulated {
+		s.Kind = ""
+		sum = sumSchedules([]lab.Schedules{sum, s})[0]
 	}
+	return bullets(
+		fmt.Sprintf("**%s answered calls of the simulator** in %s schedules with %s faults%s: %s IDs. For each fault there are %s answers. A process answered %s calls a second.",
+			number(sum.Answered), number(sum.Schedules), number(sum.Faults), r.days, number(sum.IDs), density(sum), number(perSecond(sum))),
+		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %s.", number(sum.Searches), number(sum.Undecided)))
+}
+
+// density is the number of answered calls for each fault: answers without faults prove little.
+func density(s lab.Schedules) string {
+	return fmt.Sprintf("%.1f", float64(s.Answered)/float64(max(s.Faults, 1)))
+}
+
+func perSecond(s lab.Schedules) int64 {
+	return int64(float64(s.Answered) / max(s.Took.Seconds(), 1e-9))
+}
+
+func bullets(lines ...string) string {
 	for i := range lines {
 		lines[i] = "* " + strings.ReplaceAll(wrap(lines[i], 98), "\n", "\n  ")
 	}
@@ -128,13 +176,20 @@ func (r *report) searched() (searches, undecided int64) {
 var (
 	errShare     = errors.New("one scenario has more than a tenth of the answered calls")
 	errUndecided = errors.New("more than one of a hundred searches for an order is undecided")
+	errFewFaults = errors.New("the simulator answered more than a hundred calls for each fault")
 )
 
-// balanced checks that no scenario has most of the answers, and that searches decide.
+// balanced checks that no scenario has most of the answers, that each kind of the simulator's
+// schedules has enough faults, and that searches decide.
 func (r *report) balanced() error {
 	var errs []error
 	if name, share := r.largest(); share > 0.1 {
 		errs = append(errs, fmt.Errorf("%w: %s has %.1f %%", errShare, name, 100*share))
+	}
+	for _, s := range r.simulated {
+		if s.Answered > 100*s.Faults {
+			errs = append(errs, fmt.Errorf("%w: %s: %s", errFewFaults, s.Kind, density(s)))
+		}
 	}
 	searches, undecided := r.searched()
 	if undecided*100 > searches {

@@ -21,6 +21,7 @@ type report struct {
 	results   []scenario
 	simulated []lab.Schedules
 	searches  []lab.Search
+	days      string // of the simulator's schedules
 	saboteurs []lab.Saboteur
 	drawn     map[string]bool // by name: a picture next to the page
 }
@@ -31,7 +32,11 @@ func read(dirs ...string) (r report, err error) {
 		err = errors.Join(err, add(&r.parts, dir, lab.Parts), add(&results, dir, lab.Results), add(&r.simulated, dir, lab.Simulated),
 			add(&r.searches, dir, lab.Searches), add(&r.saboteurs, dir, lab.Saboteurs))
 	}
-	r.results, r.simulated = sumResults(results), sumSchedules(r.simulated)
+	simulated := distinct(r.simulated)
+	if twice := len(r.simulated) - len(simulated); twice > 0 {
+		fmt.Printf("lab: %d results of the simulator are left out: their seeds count already\n", twice)
+	}
+	r.results, r.simulated, r.days = sumResults(results), sumSchedules(simulated), days(simulated)
 	return r, err
 }
 
@@ -44,7 +49,7 @@ func add[T any](all *[]T, dir string, read func(dir string) ([]T, error)) error 
 // text returns the tables.
 func (r *report) text(now time.Time) string {
 	text := []string{
-		r.headline(now),
+		written(now, r.summary()),
 		"Each client calls one server, also while that is killed, frozen or without its store. Servers hold\n" +
 			"little in memory there, and leases are short, so that faults of the store reach the clients: that\n" +
 			"is the silence. The name of a scenario leads to its picture. A scenario with several seeds ran\n" +
@@ -64,7 +69,7 @@ func (r *report) text(now time.Time) string {
 		}
 		text = append(text, r.picture(some))
 	}
-	text = append(text, r.causes(), titled("### The simulator", r.schedules()), titled("### How long it takes", r.budget()))
+	text = append(text, r.causes(), titled("### How long it takes", r.budget()))
 	return strings.Join(slices.DeleteFunc(text, func(s string) bool { return s == "" }), "\n\n") + "\n"
 }
 
@@ -203,11 +208,10 @@ func letter(i int) string {
 func (r *report) schedules() string {
 	var rows [][]string
 	for _, s := range r.simulated {
-		perMinute := float64(s.Schedules) / max(s.Took.Minutes(), 1e-9)
-		rows = append(rows, []string{s.Kind, number(s.Schedules), number(int64(perMinute)), number(s.Faults), number(s.Answered), number(s.IDs), number(s.Searches), number(s.Undecided),
+		rows = append(rows, []string{s.Kind, number(s.Schedules), number(s.Faults), number(s.Answered), density(s), number(perSecond(s)), number(s.IDs), number(s.Searches), number(s.Undecided),
 			fmt.Sprintf("%.0f h", s.Virtual.Hours()), cmp.Or(firstLine(s.Error), "none")})
 	}
-	return table([]string{"Kind", " Schedules", " in a minute", " Faults", " Answered calls", " IDs", " Searches for an order", " Undecided", " Virtual time", "Found"}, rows)
+	return table([]string{"Kind", " Schedules", " Faults", " Answered calls", " Per fault", " Per second of a process", " IDs", " Searches for an order", " Undecided", " Virtual time", "Found"}, rows)
 }
 
 func (r *report) caught() string {

@@ -11,6 +11,9 @@
 // the database. The product's own random numbers, such as those of its back-off, differ from
 // run to run: replay a schedule several times.
 //
+// With LEAF_LAB set, a process for each processor plays each kind for 50 seconds, again and again until
+// LEAF_FOR, such as 1h, is over.
+//
 // TestSaboteurs builds these tests with faults in the product's code (package saboteurs). It breaks
 // one rule after the other and shows that the simulator finds the consequence. For each of them,
 // testdata/saboteurs keeps a schedule, and the test fails if that does not find it any more. With

@@ -23,6 +23,7 @@ type leaseWorld struct {
 	*world
 	layouts []snowflake.NodeLayout
 	keeper  worker.Options // of every process, without its own settings
+	pause   time.Duration  // of a client between its calls, at least; 0: 35 ms
 	clocks  bool           // clocks are set while nodes run
 	skewed  bool           // clocks are off by almost as much as is tolerated
 	far     bool           // the first machine runs further ahead, as in another data centre
@@ -142,7 +143,7 @@ func (w *leaseWorld) launch(m *machine) {
 	s.layouts = w.layoutsOf(m)
 	var err error
 	if s.node, err = snowflake.NewNode(s, &snowflake.NodeOptions{Layouts: s.layouts, Keeper: opts}); err != nil {
-		w.note("%s does not start: %v", p.name, err)
+		w.remark("%s does not start: %v", p.name, err)
 		return
 	}
 	m.proc.Store(p)
@@ -253,7 +254,7 @@ func (s *leaseServer) bounded(old, next worker.Record, off time.Duration) {
 
 // breach records a broken promise.
 func (w *leaseWorld) breach(format string, args ...any) {
-	w.note(format, args...)
+	w.remark(format, args...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Errorf(format, args...))
@@ -306,7 +307,7 @@ func (w *world) decided(err error) error {
 func (w *leaseWorld) clientsOf(m *machine) {
 	for c := range 2 {
 		name := fmt.Sprintf("c%d@%s", c, m.name)
-		w.client(name, time.Duration(100<<w.rng.IntN(3))*time.Millisecond, func(rng *rand.Rand) {
+		w.client(name, cmp.Or(w.pause, 35*time.Millisecond)<<w.rng.IntN(3), func(rng *rand.Rand) {
 			m.call(name, w.layouts[rng.IntN(len(w.layouts))].Name, rng)
 		})
 	}
@@ -363,9 +364,9 @@ func (w *world) setSlow(slow time.Duration) time.Duration {
 	return slow
 }
 
-// heal ends all faults. It serves every client again if no clock was wrong and worker IDs suffice.
+// heal ends all faults.
 func (w *leaseWorld) heal() {
-	w.note("all faults end")
+	w.endFaults()
 	w.db.weather.Store(0)
 	w.db.down.Store(false)
 	w.db.slow.Store(int64(2 * time.Millisecond))
@@ -386,11 +387,17 @@ func (w *leaseWorld) heal() {
 	w.end(func(m *machine) { m.proc.Load().shutDown() })
 }
 
+// serves reports whether every client has to be served in the end: no clock was wrong, and worker IDs
+// suffice.
+func (w *leaseWorld) serves() bool {
+	return !w.clocks && !w.mixed && !w.skewed && w.layouts[0].MaxWorker() >= int64(len(w.machines))
+}
+
 // recovery is how long it takes at most until every client is served again. Only one saboteur is
 // noticed by that.
 func (w *leaseWorld) recovery() time.Duration {
 	switch longest := leaseHorizon + 15*time.Second; {
-	case w.sabotage != "" && !w.sabotaged("W10 claim"):
+	case w.sabotage != "" && !w.sabotaged("W10 claim"), !w.serves():
 		return 5 * time.Second
 	case w.db.lossy:
 		return longest + claimDelay
@@ -402,7 +409,7 @@ func (w *leaseWorld) recovery() time.Duration {
 // check looks at all that happened.
 func (w *leaseWorld) check() error {
 	errs := append(w.broken, w.history.Unique(), w.history.Ordered())
-	if !w.clocks && !w.mixed && !w.skewed && w.layouts[0].MaxWorker() >= int64(len(w.machines)) {
+	if w.serves() {
 		errs = append(errs, w.history.CheckSilence(w.well, w.well+10*time.Second, 5*time.Second, w.names...))
 	}
 	for _, l := range w.layouts {

@@ -30,7 +30,7 @@ const (
 )
 
 func newLossWorld(seed uint64, sabotage string) *lossWorld {
-	w := &lossWorld{leaseWorld: &leaseWorld{world: newWorld(seed, sabotage, 3)}}
+	w := &lossWorld{leaseWorld: &leaseWorld{world: newWorld(seed, sabotage, 3), pause: 80 * time.Millisecond}}
 	rng := w.random("world")
 	w.layouts = []snowflake.NodeLayout{{
 		Name: "layout0",

@@ -74,7 +74,7 @@ func (s *poolServer) take(context.Context, string, *rand.Rand) (answer, error) {
 
 // breach records a broken promise.
 func (w *poolWorld) breach(format string, args ...any) {
-	w.note(format, args...)
+	w.remark(format, args...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Errorf(format, args...))
@@ -123,7 +123,7 @@ func (p *program) got(l worker.PoolLease, epoch int) {
 		p.cursor, p.used = max(0, l.Floor.UnixMilli()), time.Time{}
 	}
 	p.lease = &l
-	p.w.note("%s has worker ID %d from %d to %d", p.name, l.Worker, p.cursor, l.Limit.UnixMilli())
+	p.w.remark("%s has worker ID %d from %d to %d", p.name, l.Worker, p.cursor, l.Limit.UnixMilli())
 	registry := time.Now().Add(time.Duration(p.w.db.skew.Load()))
 	if ahead := l.Limit.Sub(registry); (&port{db: p.w.db}).epoch() == epoch && ahead > poolTTL+3*time.Second {
 		p.w.breach("a lease of %s reaches %v beyond the registry's time", p.name, ahead)
@@ -296,6 +296,7 @@ func (w *poolWorld) run() {
 		w.action(w.machines[w.rng.IntN(len(w.machines))])
 		time.Sleep(time.Duration(w.rng.Int64N(int64(100*time.Millisecond) << w.rng.IntN(8))))
 	}
+	w.endFaults()
 	w.resumeAll()
 	time.Sleep(5 * time.Second) // a call on its way may still pause its process, which end resumes
 	w.well = w.now()

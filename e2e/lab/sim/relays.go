@@ -43,13 +43,8 @@ func (w *relayWorld) rogue(name string, upstream *machine) {
 	p, rng := m.launch(), w.random(name)
 	store := newRelayStore(w.tagWorld, p)
 	w.clients.Go(func() {
-		for {
-			select {
-			case <-w.over:
-				return
-			case <-time.After(time.Duration(rng.Int64N(int64(200 * time.Millisecond)))):
-				w.giveBackAnything(store, w.tags[rng.IntN(len(w.tags))].Name, rng)
-			}
+		for w.sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond)))) {
+			w.giveBackAnything(store, w.tags[rng.IntN(len(w.tags))].Name, rng)
 		}
 	})
 }

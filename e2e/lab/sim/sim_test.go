@@ -22,7 +22,7 @@ import (
 var (
 	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed alone, and print it")
 	kindFlag      = flag.String("kind", "", "run schedules of this kind alone: tags, relays, leases, losses, lifts, lapses or pools")
-	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 50 seconds)")
+	schedulesFlag = flag.Int("schedules", 0, "how many schedules of each kind to run (default 30, with LEAF_LAB set for 50 seconds, again and again until LEAF_FOR, such as 1h, is over)")
 )
 
 // A scenario is a world made from a seed, and runs in a bubble.
@@ -60,7 +60,7 @@ func schedules() (n int, limit time.Duration) {
 	case *schedulesFlag > 0:
 		return *schedulesFlag, time.Hour
 	case os.Getenv("LEAF_LAB") != "":
-		return math.MaxInt32, 50 * time.Second
+		return math.MaxInt32, slice
 	}
 	if testing.Short() {
 		return 10, 3 * time.Second
@@ -69,6 +69,16 @@ func schedules() (n int, limit time.Duration) {
 }
 
 func TestSchedules(t *testing.T) {
+	if !alone() {
+		inProcesses(t)
+		return
+	}
+	for range rounds(os.Getenv("LEAF_FOR")) {
+		testKinds(t)
+	}
+}
+
+func testKinds(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if *kindFlag != "" && kind != *kindFlag {
 			continue
@@ -88,18 +98,19 @@ func TestSchedules(t *testing.T) {
 
 // playAll runs schedules, up to one that fails.
 func playAll(t *testing.T, kind string) {
-	sum := lab.Schedules{Kind: kind}
 	var mu sync.Mutex
 	begin := time.Now()
+	sum := lab.Schedules{Kind: kind, First: firstSeed(begin)}
 	n, limit := schedules()
 	inParallel(t, func(t *testing.T, i int) bool {
-		seed := uint64(begin.UnixNano()) + uint64(i)
+		seed := sum.First + uint64(i)
 		if i >= n || time.Since(begin) > limit {
 			return false
 		}
 		w, err := play(t, kind, seed, "")
 		mu.Lock()
 		defer mu.Unlock()
+		sum.Last = max(sum.Last, seed)
 		add(&sum, w)
 		if err != nil {
 			sum.Error = err.Error()
@@ -127,7 +138,7 @@ func add(sum *lab.Schedules, w *world) {
 	sum.Answered += w.history.Answered()
 	sum.IDs += ids
 	sum.Failed += failed
-	sum.Faults += w.faults.Load() + int64(len(w.happens))
+	sum.Faults += w.faults.Load() + w.steps
 	sum.Virtual += w.well
 	sum.Searches += w.searches
 	sum.Undecided += w.undecided

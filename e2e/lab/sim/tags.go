@@ -281,7 +281,7 @@ func (w *tagWorld) run() {
 		}
 	}
 	w.db.replicate()
-	for range 10 + w.rng.IntN(30) {
+	for range 18 + w.rng.IntN(30) {
 		w.action(w.machines[w.rng.IntN(len(w.machines))])
 		time.Sleep(time.Duration(w.rng.Int64N(int64(50*time.Millisecond) << w.rng.IntN(7))))
 	}
@@ -358,7 +358,7 @@ func (w *tagWorld) alter(rng *rand.Rand) {
 	change := segment.Change{Step: new(1 + rng.Int64N(largestStep))}
 	w.note("the operator sets the step of %s to %d", tag.Name, *change.Step)
 	if _, err := w.admin.Alter(context.Background(), tag.Name, change); err != nil {
-		w.note("which fails: %v", err)
+		w.remark("which fails: %v", err)
 	}
 }
 
@@ -383,7 +383,7 @@ func (w *tagWorld) tell(m *machine, tag string, above int64) bool {
 	if m.upstream != nil {
 		set.Server().DropBelow(tag, above)
 	} else if _, err := issuer.NewTags(w.admin, set.Server(), nil).Observe(context.Background(), tag, above-1); err != nil {
-		w.note("%s cannot be told: %v", p.name, err)
+		w.remark("%s cannot be told: %v", p.name, err)
 		return false
 	}
 	w.note("the operator has told %s of IDs of %s below %d", p.name, tag, above)
@@ -397,7 +397,7 @@ const recovery = 11 * time.Second
 
 // heal ends all faults and sees that every client is served again.
 func (w *tagWorld) heal() {
-	w.note("all faults end")
+	w.endFaults()
 	w.db.weather.Store(0)
 	w.db.down.Store(false)
 	w.db.slow.Store(int64(2 * time.Millisecond))

@@ -14,6 +14,7 @@ func newLapseWorld(seed uint64, sabotage string) *lapseWorld {
 	w := &lapseWorld{newLossWorld(seed, sabotage)}
 	w.layouts[0].WorkerBits = 0
 	w.db.unnamed, w.db.untracked = false, false
+	w.pause = 150 * time.Millisecond // the schedule has few steps
 	w.far, w.skewed, w.wrong = false, true, tolerated
 	for _, m := range w.machines {
 		m.skew.Store(0)
@@ -33,7 +34,7 @@ func (w *lapseWorld) run() {
 	w.clientsOf(first)
 	time.Sleep(2*claimDelay + time.Duration(w.rng.Int64N(int64(lossExtend))))
 	if p := first.proc.Load(); p == nil || !p.holds() {
-		w.note("the first machine has no worker ID")
+		w.remark("the first machine has no worker ID")
 	} else if alone {
 		w.outlast(first, second, empty)
 	} else {

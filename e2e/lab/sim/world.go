@@ -31,17 +31,19 @@ type world struct {
 	background sync.WaitGroup // writes that arrive late
 	clients    sync.WaitGroup
 	names      []string
-	over       chan struct{} // closed when clients are to end
+	ended      atomic.Bool   // clients are to end
 	well       time.Duration // when everything should work again
 
 	searches, undecided int64 // for an order of the calls to the store
 
 	mu      sync.Mutex
 	happens []string
+	steps   int64 // that happened before all faults ended
+	healed  bool  // they have ended
 }
 
 func newWorld(seed uint64, sabotage string, machines int) *world {
-	w := &world{seed: seed, sabotage: sabotage, start: time.Now(), over: make(chan struct{})}
+	w := &world{seed: seed, sabotage: sabotage, start: time.Now()}
 	w.rng = w.random("schedule")
 	w.db = newDatabase(w)
 	for i := range machines {
@@ -59,8 +61,26 @@ func (w *world) random(name string) *rand.Rand {
 
 func (w *world) now() time.Duration { return time.Since(w.start) }
 
-// note records what happens, for people.
+// note records a step of the schedule.
 func (w *world) note(format string, args ...any) {
+	w.remark(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.healed {
+		w.steps++
+	}
+}
+
+// endFaults has later steps not count as faults.
+func (w *world) endFaults() {
+	w.mu.Lock()
+	w.healed = true
+	w.mu.Unlock()
+	w.remark("all faults end")
+}
+
+// remark records what comes of the steps, for people.
+func (w *world) remark(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.happens = append(w.happens, fmt.Sprintf("%10v  ", w.now().Round(time.Millisecond))+fmt.Sprintf(format, args...))
@@ -76,20 +96,21 @@ func (w *world) client(name string, pause time.Duration, call func(rng *rand.Ran
 	rng := w.random("client " + name)
 	w.names = append(w.names, name)
 	w.clients.Go(func() {
-		for {
-			select {
-			case <-w.over:
-				return
-			case <-time.After(time.Duration(rng.Int64N(int64(2 * pause)))):
-				call(rng)
-			}
+		for w.sleep(time.Duration(rng.Int64N(int64(2 * pause)))) {
+			call(rng)
 		}
 	})
 }
 
+// sleep reports whether the schedule goes on afterwards.
+func (w *world) sleep(d time.Duration) bool {
+	time.Sleep(d)
+	return !w.ended.Load()
+}
+
 // end ends clients, then processes, and waits for all messages on their way.
 func (w *world) end(kill func(*machine)) {
-	close(w.over)
+	w.ended.Store(true)
 	w.resumeAll()
 	w.clients.Wait()
 	for _, m := range w.machines {
@@ -199,7 +220,7 @@ func (p *process) shutDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := p.serve.stop(ctx); err != nil {
-		p.w.note("%s did not stop in order: %v", p.name, err)
+		p.w.remark("%s did not stop in order: %v", p.name, err)
 	}
 	p.proc.CompareAndSwap(p, nil)
 	close(p.dead)
@@ -261,9 +282,9 @@ func (m *machine) call(client, space string, rng *rand.Rand) {
 		fail(err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-	defer cancel()
-	got, err := p.serve.take(ctx, space, rng)
+	limit := &limit{at: time.Now().Add(3 * time.Second)}
+	defer limit.stop()
+	got, err := p.serve.take(limit, space, rng)
 	if dead := p.await(); dead != nil { // the answer never reaches the client
 		err = dead
 	}
