@@ -126,18 +126,14 @@ func (r *report) simulator() string {
 		sum = sumSchedules([]lab.Schedules{sum, s})[0]
 	}
 	return bullets(
-		fmt.Sprintf("**%s answered calls of the simulator** in %s schedules with %s faults%s: %s IDs. For each fault there are %s answers. A process answered %s calls a second.",
-			number(sum.Answered), number(sum.Schedules), number(sum.Faults), r.days, number(sum.IDs), density(sum), number(perSecond(sum))),
+		fmt.Sprintf("**%s answered calls of the simulator** in %s schedules with %s faults%s: %s IDs. For each fault there are %s answers.",
+			number(sum.Answered), number(sum.Schedules), number(sum.Faults), r.days, number(sum.IDs), density(sum)),
 		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %s.", number(sum.Searches), number(sum.Undecided)))
 }
 
 // density is the number of answered calls for each fault: answers without faults prove little.
 func density(s lab.Schedules) string {
 	return fmt.Sprintf("%.1f", float64(s.Answered)/float64(max(s.Faults, 1)))
-}
-
-func perSecond(s lab.Schedules) int64 {
-	return int64(float64(s.Answered) / max(s.Took.Seconds(), 1e-9))
 }
 
 func bullets(lines ...string) string {

@@ -208,10 +208,10 @@ func letter(i int) string {
 func (r *report) schedules() string {
 	var rows [][]string
 	for _, s := range r.simulated {
-		rows = append(rows, []string{s.Kind, number(s.Schedules), number(s.Faults), number(s.Answered), density(s), number(perSecond(s)), number(s.IDs), number(s.Searches), number(s.Undecided),
+		rows = append(rows, []string{s.Kind, number(s.Schedules), number(s.Faults), number(s.Answered), density(s), number(s.IDs), number(s.Searches), number(s.Undecided),
 			fmt.Sprintf("%.0f h", s.Virtual.Hours()), cmp.Or(firstLine(s.Error), "none")})
 	}
-	return table([]string{"Kind", " Schedules", " Faults", " Answered calls", " Per fault", " Per second of a process", " IDs", " Searches for an order", " Undecided", " Virtual time", "Found"}, rows)
+	return table([]string{"Kind", " Schedules", " Faults", " Answered calls", " Per fault", " IDs", " Searches for an order", " Undecided", " Virtual time", "Found"}, rows)
 }
 
 func (r *report) caught() string {
