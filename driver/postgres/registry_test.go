@@ -1,13 +1,18 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
+	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/worker"
@@ -108,6 +113,39 @@ func TestPostgresRegistryForgetful(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // sessions take up a new setting by themselves
 	}
 }
+
+// A thousand servers ask with every extension of their leases, so a look at a known server is one
+// statement.
+func TestPostgresEpochIsOneStatement(t *testing.T) {
+	cfg, err := pgx.ParseConfig(postgresServer.URL(newPostgresRegistry(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent statements
+	cfg.Tracer = &sent
+	r := suite.OpenRegistry(t, sqltest.Pool(t, postgres.NewConnector(cfg)), nil)
+	first, err := r.ServerEpoch(t.Context())
+	if err != nil || first.Incarnation == "" {
+		t.Fatalf("epoch %+v, %v", first, err)
+	}
+	before := sent.Load()
+	if again, err := r.ServerEpoch(t.Context()); err != nil || again != first {
+		t.Errorf("epoch %+v, %v after %+v", again, err, first)
+	}
+	if n := sent.Load() - before; n != 1 {
+		t.Errorf("%d statements", n)
+	}
+}
+
+// statements counts the statements that a client library sends.
+type statements struct{ atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.Add(1)
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // The clock is the server's, in every time zone of the session.
 func TestPostgresRegistryClock(t *testing.T) {

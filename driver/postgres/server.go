@@ -158,7 +158,10 @@ func inspectServer(s *session) (*facts, error) {
 		return nil, fmt.Errorf("%w: the database is encoded in %s: create one with ENCODING 'UTF8' TEMPLATE template0", leaf.ErrUnsupported, encoding)
 	}
 	if facts.kind == plain {
-		if err := facts.inspectPlain(s); err != nil {
+		if _, err := facts.inspectPlain(s, noServer); err != nil {
+			return nil, err
+		}
+		if facts.server, err = identity(s); err != nil {
 			return nil, err
 		}
 	}
@@ -182,22 +185,20 @@ func (s *session) checkSearchPath(path string) error {
 	})
 }
 
-// inspectPlain looks at what only PostgreSQL itself has.
-func (f *facts) inspectPlain(s *session) error {
+// inspectPlain looks at what only PostgreSQL itself has, and returns the value of an expression, a
+// text, of the same moment; a standby may have none.
+func (f *facts) inspectPlain(s *session, expression string) (value string, err error) {
 	f.standby, f.commits = `pg_is_in_recovery()::text`, `current_setting('synchronous_commit')`
 	var standby, commits string
-	err := s.QueryRow(`SELECT pg_is_in_recovery()::text, current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
-			current_setting('wal_level'), current_setting('max_wal_senders'), current_setting('archive_mode')`).
+	err = s.QueryRow(`SELECT pg_is_in_recovery()::text, current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
+			current_setting('wal_level'), current_setting('max_wal_senders'), current_setting('archive_mode'),
+			CASE WHEN pg_is_in_recovery() THEN '' ELSE `+expression+` END`).
 		Scan(&standby, &commits, &f.settings.fsync, &f.settings.fullPageWrites,
-			&f.settings.walLevel, &f.settings.walSenders, &f.settings.archives)
+			&f.settings.walLevel, &f.settings.walSenders, &f.settings.archives, &value)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := cmp.Or(standbyFault(standby), commitFault(commits)); err != nil {
-		return err
-	}
-	f.server, err = identity(s)
-	return err
+	return value, cmp.Or(standbyFault(standby), commitFault(commits))
 }
 
 const (
