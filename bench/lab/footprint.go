@@ -82,7 +82,7 @@ func footprint(ctx context.Context, l *lab) (report, error) {
 		fmt.Fprintf(&t, "| %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.tags, f.first.spread(), short(f.idle.median()), short(f.own.median()),
 			short(f.used.median()), short(f.then.median()), heap, f.share.spread(), short(f.most.median()))
 	}
-	fmt.Fprintf(&t, "\nThe first use of %d tags took %s s of the server's processor time and %s s of its callers'.\n", many.tags,
+	fmt.Fprintf(&t, "\nThe first use of %d tags took %s s of the server's processor time\nand %s s of its callers'.\n", many.tags,
 		many.served.spread(), many.asked.spread())
 	t.WriteString("\n| resident, idle, with one tag | MB |\n|---|---|\n")
 	for i, name := range bench.PartNames {

@@ -211,15 +211,18 @@ func (r *tailRun) addCollections(log string) {
 }
 
 // explain writes what happened during the outliers, and returns the share with an explanation, in
-// percent.
+// percent. What delays one request leaves a queue, which delays the next ones: an outlier that
+// began during an explained one is explained, too.
 func (r *tailRun) explain(t *strings.Builder) float64 {
-	const none = "nothing of this"
+	const none, queued = "nothing of this", "no more, but a queue that it left"
 	counts, worst := make(map[string]int), make(map[string]time.Duration)
 	slices.SortFunc(r.seen, func(a, b span) int { return a.from.Compare(b.from) })
 	longest := time.Duration(0)
 	for _, e := range r.seen {
 		longest = max(longest, e.to.Sub(e.from))
 	}
+	slices.SortFunc(r.slow, func(a, b span) int { return a.from.Compare(b.from) })
+	var queue time.Time // the end of the latest explained outlier
 	for _, s := range r.slow {
 		during := make(map[string]bool)
 		first, _ := slices.BinarySearchFunc(r.seen, s.from.Add(-longest), func(e span, at time.Time) int { return e.from.Compare(at) })
@@ -232,8 +235,13 @@ func (r *tailRun) explain(t *strings.Builder) float64 {
 			}
 		}
 		causes := slices.Sorted(maps.Keys(during))
+		if len(causes) == 0 && s.from.Before(queue) {
+			causes = []string{queued}
+		}
 		if len(causes) == 0 {
 			causes = []string{none}
+		} else if s.to.After(queue) {
+			queue = s.to
 		}
 		for _, c := range causes {
 			counts[c]++
