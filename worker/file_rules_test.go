@@ -367,6 +367,13 @@ func TestUnfenced(t *testing.T) {
 	if l := Unfenced(3, now, time.Time{}); l.Worker() != 3 || l.Limit().UnixMilli() != math.MaxInt64 {
 		t.Errorf("up to %v", l.Limit())
 	}
+	asked := &Lease{wake: make(chan struct{}, 1)}
+	asked.limit.Store(now.UnixMilli())
+	for i, want := range []int{0, 1, 1} { // the limit is enough, it is not, and somebody knows that already
+		if asked.Need(now.Add(time.Duration(i) * time.Millisecond)); len(asked.wake) != want {
+			t.Errorf("call %d: woken %d times", i, len(asked.wake))
+		}
+	}
 	l := Unfenced(3, now, now.Add(time.Second))
 	l.Need(now.Add(time.Hour))
 	if !l.Limit().Equal(now.Add(time.Second)) || !l.Floor().Equal(now) {

@@ -48,6 +48,23 @@ func TestNewKeeper(t *testing.T) {
 	}
 }
 
+// The layouts hold the worker ID that an operator chose. A new state file is no older one.
+func TestNewKeeperWithFiles(t *testing.T) {
+	for worker, ok := range map[int64]bool{7: true, 8: false} {
+		static, err := OpenStatic(&memoryFile{}, worker, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewKeeper(static, &Options{Layouts: bits(3)}); (err == nil) != ok || err != nil && !errors.Is(err, leaf.ErrInvalid) {
+			t.Errorf("worker ID %d: %v", worker, err)
+		}
+	}
+	var log strings.Builder
+	if _, err := NewKeeper(nil, &Options{State: NewStateFile(&memoryFile{}, "id"), Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || log.Len() > 0 {
+		t.Errorf("%v, logged %s", err, log.String())
+	}
+}
+
 // Defaults fill what an operator leaves out, and nothing else.
 func TestDefaults(t *testing.T) {
 	o := (*Options)(nil).withDefaults()

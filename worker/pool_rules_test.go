@@ -157,25 +157,6 @@ func TestPoolsWithoutRegistry(t *testing.T) {
 	}
 }
 
-// A renewal of unknown outcome writes another content the second time, although the limit stays.
-func TestRenewWritesAnother(t *testing.T) {
-	r := &scripted{}
-	p := (&stillClock{wall: now}).pools(t, r)
-	held := Record{Worker: firstPool, Instance: Instance{1}, Term: 5, Horizon: now.Add(time.Minute), Floor: now}
-	r.put(held)
-	r.swap = func(_, next Record) error {
-		if len(r.swapped) == 1 {
-			r.put(next)
-			return errDown
-		}
-		return nil
-	}
-	l, err := p.Renew(t.Context(), (&PoolLease{cell: firstPool, secret: Instance{1}}).ID(), time.Second)
-	if err != nil || !r.records[firstPool].Horizon.Equal(now.Add(time.Minute+time.Millisecond)) || !l.Limit.Equal(r.records[firstPool].Horizon) {
-		t.Errorf("%+v, %v", l, err)
-	}
-}
-
 // A claim tries a few worker IDs of a large pool.
 func TestPoolClaimTries(t *testing.T) {
 	large := smallPool

@@ -194,7 +194,7 @@ func (k *Keeper) held(ctx context.Context, id string) (pool Pool, r Record, err 
 func (p *Pools) Renew(ctx context.Context, id string, ttl time.Duration) (PoolLease, error) {
 	r := renewal{Keeper: p.keeper(""), id: id, ttl: ttl}
 	l, sent, first := r.write(ctx)
-	if !sent || first == nil {
+	if !sent {
 		return l, first
 	}
 	// The outcome of the swap is unknown. Only a second one counts, which the registry has

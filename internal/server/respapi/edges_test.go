@@ -49,7 +49,7 @@ func TestCommandEdges(t *testing.T) {
 		{"HELLO 3 AUTH a", "-ERR Syntax error in HELLO option 'AUTH'"}, {"HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'"},
 		{"HELLO 3 SETNAME \"a b\"", names}, {"HELLO 1", "-NOPROTO"}, {"HELLO 2 SETNAME me", "[server redis version 7.4.0 proto :2"},
 		{x[:17], "-ERR unknown command '" + x[:17] + "'; this server"}, {x[:64], "-ERR unknown command '" + x[:64] + "'; this server"},
-		{x[:65], "-ERR unknown command '" + x[:64] + "…'; this server"}, {"a\x7fb", "-ERR unknown command 'a?b'"}, {`"a'b c"`, "-ERR unknown command 'a?b c'"},
+		{x[:65], "-ERR unknown command '" + x[:64] + "…'; this server"}, {"a\x7fb", "-ERR unknown command 'a?b'"}, {"a\x01b", "-ERR unknown command 'a?b'"}, {`"a'b c"`, "-ERR unknown command 'a?b c'"},
 		{"COMMAND COUNT", ":17"}, {"COMMAND LIST", "[incr incrby leaf.next "}, {"COMMAND NOTHING", "-ERR unknown subcommand 'NOTHING'"},
 		{"COMMAND DOCS", "[incr [summary Takes the next ID of a tag."}, {"COMMAND INFO get", "[[get :2 [+readonly +fast] :1 :1 :1 [+@string] [] [] []]]"},
 		{"CONFIG GET save s*", "[save ]"}, {"CONFIG GET", "-ERR this server answers CONFIG GET"},
@@ -179,6 +179,23 @@ func TestLimitOfARun(t *testing.T) {
 	if got := c.do("INCRBY", "order", "6"); !strings.HasPrefix(got, "-ERR over a limit") {
 		t.Errorf("more than the quota: %q", got)
 	}
+}
+
+// An address that has sent many wrong tokens has to wait.
+func TestManyWrongTokens(t *testing.T) {
+	g := serveGuarded(t, nil)
+	g.require(t)
+	c := g.dial(t)
+	for range 1000 {
+		got := c.do("AUTH", "wrong")
+		if strings.HasPrefix(got, "-TRYAGAIN ") {
+			return
+		}
+		if !strings.HasPrefix(got, "-WRONGPASS ") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	t.Error("a thousand wrong tokens are taken")
 }
 
 // Clients without a token have the limits of their addresses.

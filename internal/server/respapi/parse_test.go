@@ -119,7 +119,7 @@ func TestParseLargest(t *testing.T) {
 
 // Numbers are those of the range, in both forms of a reply.
 func TestIntegers(t *testing.T) {
-	for start := int64(0); start < 25; start++ {
+	for start := range int64(25) {
 		for end := start; end < 130; end++ {
 			var got reply
 			var want strings.Builder
