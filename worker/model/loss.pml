@@ -8,11 +8,14 @@
  *              stands for a promotion, for a crash restart that loses writes, and, as the
  *              replica stays as it is, for a third server that is older still, and for the
  *              former one that is rebuilt. With SWITCH_BACK the former one may stay as it was,
- *              and take over again. The incarnation is the number of the epoch.
+ *              and take over again. The incarnation is the number of the epoch. With UNTRACKED a
+ *              server may take over under the incarnation of the one before, once no node has
+ *              been answered for more than GAP.
  *   Clock      the right time, which nodes have; the registry's is up to TOLERANCE off it, and
  *              far behind for a while, and is set at any time. Nodes are as slow as they like:
  *              a claim may be confirmed, and a process started, at any later time.
- *   Stamp      an incarnation, and a time at which it is known to have answered.
+ *   Stamp      an incarnation, a time since when it is known to have answered, and, with
+ *              UNTRACKED, the time of the look that this comes from.
  *   Node       asks for the time and the incarnation, claims a cell whose horizon has passed,
  *              looks for its claim until the incarnation has stood for the claim delay, issues
  *              ticks, extends its lease. It may die after every step; what is in its file
@@ -30,10 +33,11 @@
  *
  * The property: no tick is issued twice.
  *
- * lease.pml has what is not here: copied files, clocks of nodes that are wrong. Not modelled at all: two primaries at a time.
+ * lease.pml has what is not here: copied files, clocks of nodes that are wrong. Not modelled at all: two primaries at a time,
+ * an incarnation that comes back after another one.
  *
  * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), EPOCHS,
- * TOLERANCE, SWITCH_BACK, SENT, LOST.
+ * TOLERANCE, SWITCH_BACK, SENT, LOST, UNTRACKED, GAP.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -67,6 +71,12 @@
 #ifndef LOST
 #define LOST 0
 #endif
+#ifndef UNTRACKED
+#define UNTRACKED 0
+#endif
+#ifndef GAP
+#define GAP 1
+#endif
 
 /* A claim counts only once the incarnation has stood for the claim delay. Out: it counts when
  * it is found. */
@@ -80,6 +90,15 @@
 /* A stamp counts for its own incarnation only. Out: any stamp will do. */
 #ifndef STAMP_NAMES_EPOCH
 #define STAMP_NAMES_EPOCH 1
+#endif
+/* With UNTRACKED a stamp counts only if the latest look before is at most GAP old. Out: any stamp of the
+ * incarnation will do. */
+#ifndef GAP_ENDS_EPOCH
+#define GAP_ENDS_EPOCH 1
+#endif
+/* With UNTRACKED the latest stamp counts. Out: the earliest. */
+#ifndef LATEST_STAMP
+#define LATEST_STAMP 1
 #endif
 /* Each epoch has an incarnation of its own. Out: a server that crashed, or comes back, has
  * the one that it had. */
@@ -151,33 +170,41 @@
 
 #define claimDelay (DELAY + TOLERANCE - !ONE_DELAY)
 
-typedef Cell { byte inst, term, horizon, inc; short since }
+typedef Cell { byte inst, term, horizon, inc; short since, seen }
 
 Cell cell, replica;
 Cell former; /* the former primary, in a fail-over */
 short was;
 byte peer, peerCopy;           /* the stamp in the record of a peer: its incarnation */
-short peerSince, peerSinceCopy;
+short peerSince, peerSinceCopy, peerSeen, peerSeenCopy;
 byte clock;
 short off;                     /* of the registry's clock */
 byte epoch = 1;
+byte unmarked;                 /* the epochs with the incarnation of the one before */
+byte silent;                   /* with UNTRACKED: no node is answered; one more than the ticks since then, at most GAP + 2 */
 byte insts;                    /* that were made up */
 bit issued[TICKS];
 
-#define incarnation (START_IN_INCARNATION -> epoch : 1)
+#define incarnation (START_IN_INCARNATION -> epoch - unmarked : 1)
+#define up (silent == 0)
 #define registryTime (clock + off)
 #define rightClock (off >= 0 - TOLERANCE && off <= TOLERANCE || !STAMP_BY_RIGHT_CLOCK)
 
 #define put(c, i, t, h) c.inst = i; c.term = t; c.horizon = h
-#define stamp(c, i, s) c.inc = i; c.since = s
-#define copy(to, from) put(to, from.inst, from.term, from.horizon); stamp(to, from.inc, from.since)
+#define stamp(c, i, s, t) c.inc = i; c.since = s; c.seen = t
+#define copy(to, from) put(to, from.inst, from.term, from.horizon); stamp(to, from.inc, from.since, from.seen)
 
 #define least(a, b) (a < b -> a : b)
 #define most(a, b) (a > b -> a : b)
 
-/* since when an incarnation is known to have answered, by one stamp */
-#define by(i, s) (i != 0 && (i == incarnation || !STAMP_NAMES_EPOCH) -> s : NEVER)
-#define stamped least(by(cell.inc, cell.since), by(peer, peerSince))
+/* since when an incarnation is known to have answered, by one stamp, and by two; and the latest look */
+#define counts(i, t) (i != 0 && (i == incarnation || !STAMP_NAMES_EPOCH) && (!UNTRACKED || t <= registryTime + TOLERANCE))
+#define by(i, s, t) (counts(i, t) -> s : NEVER)
+#define looked(i, t) (counts(i, t) -> t : 0 - NEVER)
+#define both(a, b) (UNTRACKED && LATEST_STAMP && a != NEVER && b != NEVER -> most(a, b) : least(a, b))
+#define stamped both(by(cell.inc, cell.since, cell.seen), by(peer, peerSince, peerSeen))
+#define stampSeen most(looked(cell.inc, cell.seen), looked(peer, peerSeen))
+#define broken_off(t) (UNTRACKED && GAP_ENDS_EPOCH && registryTime - t > GAP)
 
 #define mine (cell.inst == inst && cell.term == term)
 #define older (cell.term < term && cell.horizon <= prior) /* what the claim replaced, or something before it */
@@ -188,17 +215,19 @@ bit issued[TICKS];
 #define heard_now() heard = clock; horizon = least(clock + HORIZON, TICKS)
 
 /* arrives: the swap under way finds what it expects. */
-#define arrives (cell.inst == sender && (cell.horizon == expects || !LATE_SWAP_COMPARES))
-#define landed() sent = 0; bids = false; expects = 0; sender = 0; sentInc = 0; sentSince = 0
+#define arrives (up && cell.inst == sender && (cell.horizon == expects || !LATE_SWAP_COMPARES))
+#define landed() sent = 0; bids = false; expects = 0; sender = 0; sentInc = 0; sentSince = 0; sentSeen = 0
 
 /* remember notes since when the present incarnation is known, which is now if it was not. */
-#define remember(s) \
-	since = (inc == incarnation -> least(since, s) : s); inc = incarnation; \
-	since = least(since, registryTime)
+#define remember(s, t) \
+	since = (inc == incarnation -> both(since, s) : s); seen = (inc == incarnation -> most(seen, t) : t); \
+	inc = incarnation; \
+	since = (broken_off(seen) -> registryTime : least(since, registryTime)); \
+	seen = (UNTRACKED -> registryTime : 0)
 #define stamp_mine() \
 	if \
-	:: rightClock -> remember(stamped); stamp(cell, inc, since) \
-	:: else -> stamp(cell, 0, 0) \
+	:: rightClock -> remember(stamped, stampSeen); stamp(cell, inc, since, seen) \
+	:: else -> stamp(cell, 0, 0, 0) \
 	fi
 
 /* usable: ticks before that may be issued. */
@@ -207,7 +236,7 @@ bit issued[TICKS];
 
 mtype = { DOWN, CLAIM, ASKED, TIMED, CONFIRM, LOOKED, HOLD, ALONE };
 
-#define forget() inst = 0; term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0; inc = 0; since = 0; stood = 0; listed = 0; found = 0
+#define forget() inst = 0; term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0; inc = 0; since = 0; seen = 0; stood = 0; listed = 0; found = 0; foundSeen = 0
 
 #define settled (registryTime >= since + claimDelay || !CLAIM_WAITS)
 #define floor() (FLOOR_ALWAYS && since + claimDelay > prior -> since + claimDelay : prior)
@@ -218,15 +247,16 @@ proctype node(byte id) {
 	byte cursor;  /* the next tick; what is below it was issued, or is not the node's */
 	byte heard;   /* when the registry last agreed */
 	byte inc;     /* the incarnation that is known, */
-	short since;  /* since then */
+	short since;  /* since then, */
+	short seen;   /* by a look at this time */
 	byte listed;  /* the incarnation under which a look found the record, */
-	short found;  /* and its earliest stamp */
+	short found, foundSeen; /* and what its stamps say */
 	byte lives = 1;
 	bool stood;   /* a look before the swap found that the incarnation has stood */
 	bool file;    /* says what the variables above do; else they mean nothing */
 	byte sent;    /* the horizon in a swap under way, 0 without one, */
 	byte expects, sender; /* the horizon and the instance that the swap expects, */
-	byte sentInc; short sentSince; /* and its stamp; */
+	byte sentInc; short sentSince, sentSeen; /* and its stamp; */
 	bool bids;    /* it is the claim */
 	byte bid, bidPrior; /* of this instance, whose outcome is unknown, and the horizon that it replaces */
 
@@ -236,19 +266,19 @@ end:	do
 	:: atomic { at == DOWN && file ->
 		if
 		:: at = ALONE; printf("%c starts from its file alone at %d: term %d, ticks from %d to %d\n", NAME, clock, term, cursor, horizon)
-		:: mine -> printf("%c hands term %d back at %d\n", NAME, term, cursor);
+		:: up && mine -> printf("%c hands term %d back at %d\n", NAME, term, cursor);
 			put(cell, 0, term, cursor); file = false; forget(); at = CLAIM
-		:: !mine && cell.term < term && cell.horizon < cursor -> printf("%c puts back that term %d ended at %d\n", NAME, term, cursor);
+		:: up && !mine && cell.term < term && cell.horizon < cursor -> printf("%c puts back that term %d ended at %d\n", NAME, term, cursor);
 			put(cell, cell.inst, term, cursor); file = false; forget(); at = CLAIM
-		:: !mine -> file = false; forget(); at = CLAIM
+		:: up && !mine -> file = false; forget(); at = CLAIM
 		fi
 	   }
 
 	/* claim: the time and the incarnation are asked for, then the cell is swapped */
-	:: atomic { at == CLAIM && clock < TICKS && rightClock ->
+	:: atomic { up && at == CLAIM && clock < TICKS && rightClock ->
 		if
 		:: CLOCK_NOT_BEFORE ->
-			remember(stamped);
+			remember(stamped, stampSeen);
 			stood = !LOOK_AFTER_SWAP && settled;
 			at = ASKED;
 			printf("%c asks at %d: incarnation %d since %d\n", NAME, clock, inc, since)
@@ -257,18 +287,18 @@ end:	do
 			printf("%c asks for the time at %d: %d\n", NAME, clock, since)
 		fi
 	   }
-	:: atomic { at == TIMED ->
+	:: atomic { up && at == TIMED ->
 		inc = incarnation;
 		since = least(since, stamped);
 		at = ASKED;
 		printf("%c asks for the incarnation at %d: %d\n", NAME, clock, inc)
 	   }
-	:: atomic { at == ASKED && cell.horizon <= clock && clock < TICKS ->
+	:: atomic { up && at == ASKED && cell.horizon <= clock && clock < TICKS ->
 		insts++;
 		inst = insts; term = cell.term + 1; prior = cell.horizon;
 		heard_now();
 		put(cell, inst, term, horizon);
-		stamp(cell, inc, since);
+		stamp(cell, inc, since, seen);
 		printf("%c claims at %d as instance %d: term %d, horizon %d\n", NAME, clock, inst, term, horizon);
 		if
 		:: !LOOK_AFTER_SWAP && stood -> cursor = floor(); file = true; at = HOLD
@@ -279,11 +309,11 @@ end:	do
 	:: atomic { LOST && at == ASKED && bid == 0 && sent == 0 && cell.horizon <= clock && clock < TICKS ->
 		insts++;
 		bid = insts; bidPrior = cell.horizon; bids = true;
-		sent = least(clock + HORIZON, TICKS); expects = cell.horizon; sender = cell.inst; sentInc = inc; sentSince = since;
+		sent = least(clock + HORIZON, TICKS); expects = cell.horizon; sender = cell.inst; sentInc = inc; sentSince = since; sentSeen = seen;
 		printf("%c sends a claim at %d as instance %d, and hears nothing\n", NAME, clock, bid);
 		forget(); at = CLAIM
 	   }
-	:: atomic { at == ASKED && bid != 0 && bidPrior != NEVER && cell.inst == bid ->
+	:: atomic { up && at == ASKED && bid != 0 && bidPrior != NEVER && cell.inst == bid ->
 		inst = bid; term = cell.term; prior = bidPrior; bid = 0; bidPrior = 0;
 		heard = clock; horizon = cell.horizon;
 		printf("%c finds its claim at %d: instance %d, horizon %d\n", NAME, clock, inst, horizon);
@@ -293,24 +323,24 @@ end:	do
 		fi;
 		stood = false
 	   }
-	:: atomic { at == ASKED && cell.horizon > clock -> forget(); at = CLAIM }
-	:: atomic { at == CONFIRM && (mine || !LOOK_FINDS_CLAIM) ->
+	:: atomic { up && at == ASKED && cell.horizon > clock -> forget(); at = CLAIM }
+	:: atomic { up && at == CONFIRM && (mine || !LOOK_FINDS_CLAIM) ->
 		printf("%c looks at %d and finds instance %d\n", NAME, clock, cell.inst);
 		heard = clock;
 		listed = incarnation;
-		found = stamped;
+		found = stamped; foundSeen = stampSeen;
 		at = LOOKED
 	   }
-	:: atomic { at == LOOKED && rightClock ->
-		remember((listed == incarnation -> found : NEVER));
+	:: atomic { up && at == LOOKED && rightClock ->
+		remember((listed == incarnation -> found : NEVER), (listed == incarnation -> foundSeen : 0 - NEVER));
 		printf("%c finds incarnation %d at %d, since %d\n", NAME, inc, clock, since);
 		if
 		:: settled -> cursor = floor(); file = true; at = HOLD
 		:: else -> at = CONFIRM
 		fi;
-		listed = 0; found = 0
+		listed = 0; found = 0; foundSeen = 0
 	   }
-	:: atomic { at == CONFIRM && !mine && LOOK_FINDS_CLAIM -> forget(); at = CLAIM }
+	:: atomic { up && at == CONFIRM && !mine && LOOK_FINDS_CLAIM -> forget(); at = CLAIM }
 
 	/* hold */
 	:: atomic { (at == HOLD || at == ALONE) && cursor < usable ->
@@ -319,7 +349,7 @@ end:	do
 		issued[cursor] = true;
 		cursor++
 	   }
-	:: atomic { (at == ALONE || at == HOLD) && agreeable && extensible ->
+	:: atomic { up && (at == ALONE || at == HOLD) && agreeable && extensible ->
 		heard_now();
 		cell.horizon = horizon;
 		stamp_mine();
@@ -329,19 +359,19 @@ end:	do
 	:: atomic { SENT && at == HOLD && sent == 0 && agreeable && in_time && clock + HORIZON > horizon && horizon < TICKS ->
 		sent = least(clock + HORIZON, TICKS); expects = horizon; sender = inst;
 		if
-		:: rightClock -> remember(stamped); sentInc = inc; sentSince = since
+		:: rightClock -> remember(stamped, stampSeen); sentInc = inc; sentSince = since; sentSeen = seen
 		:: else
 		fi;
 		printf("%c sends an extension to %d at %d\n", NAME, sent, clock)
 	   }
 	:: atomic { sent != 0 && bids && arrives ->
 		printf("the claim of %c arrives at %d: instance %d, horizon %d\n", NAME, clock, bid, sent);
-		put(cell, bid, cell.term + 1, sent); stamp(cell, sentInc, sentSince);
+		put(cell, bid, cell.term + 1, sent); stamp(cell, sentInc, sentSince, sentSeen);
 		bid = (bidPrior == NEVER -> 0 : bid);
 		landed()
 	   }
 	:: atomic { sent != 0 && !bids && arrives ->
-		cell.horizon = sent; stamp(cell, sentInc, sentSince);
+		cell.horizon = sent; stamp(cell, sentInc, sentSince, sentSeen);
 		if
 		:: !(at == HOLD && inst == sender && horizon == expects) -> printf("a late extension of %c arrives at %d\n", NAME, clock)
 		:: else -> printf("the extension of %c arrives at %d, the answer is lost\n", NAME, clock)
@@ -355,14 +385,14 @@ end:	do
 		landed()
 	   }
 	:: atomic { sent != 0 -> printf("a swap of %c is lost\n", NAME); landed() }
-	:: atomic { at == HOLD && restorable || at == ALONE && cell.term == 0 && !ALONE_PUTS_NOTHING_BACK ->
+	:: atomic { up && (at == HOLD && restorable || at == ALONE && cell.term == 0 && !ALONE_PUTS_NOTHING_BACK) ->
 		heard_now();
 		put(cell, inst, term, horizon);
 		stamp_mine();
 		at = HOLD;
 		printf("%c puts term %d back at %d\n", NAME, term, clock)
 	   }
-	:: atomic { (at == ALONE && !(agreeable && extensible)) || at == HOLD && !restorable && !extensible ->
+	:: atomic { up && (at == ALONE && !(agreeable && extensible) || at == HOLD && !restorable && !extensible) ->
 		printf("%c finds instance %d and stops\n", NAME, cell.inst);
 		file = false; forget(); at = CLAIM
 	   }
@@ -371,7 +401,7 @@ end:	do
 		lives++;
 		printf("%c dies\n", NAME);
 		at = DOWN;
-		listed = 0; found = 0; stood = 0; inc = 0; since = 0; bid = (bids -> bid : 0); bidPrior = (bids -> NEVER : 0); /* a file says nothing of these */
+		listed = 0; found = 0; foundSeen = 0; stood = 0; inc = 0; since = 0; seen = 0; bid = (bids -> bid : 0); bidPrior = (bids -> NEVER : 0); /* a file says nothing of these */
 		if
 		:: !file -> forget()
 		:: else
@@ -382,20 +412,27 @@ end:	do
 
 proctype registry() {
 end:	do
-	:: atomic { clock < TICKS -> clock++ }
-	:: atomic { epoch < EPOCHS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince }
+	:: atomic { clock < TICKS -> clock++; silent = (silent != 0 && silent < GAP + 2 -> silent + 1 : silent) }
+	:: atomic { UNTRACKED && up && epoch < EPOCHS -> silent = 1; printf("the registry is away from %d on\n", clock) }
+	:: atomic { epoch < EPOCHS -> copy(replica, cell); peerCopy = peer; peerSinceCopy = peerSince; peerSeenCopy = peerSeen }
 	:: atomic { epoch < EPOCHS ->
 		epoch++;
 		if
-		:: copy(cell, replica); peer = peerCopy; peerSince = peerSinceCopy
+		:: true
+		:: silent > GAP + 1 -> unmarked++
+		fi;
+		silent = 0;
+		if
+		:: copy(cell, replica); peer = peerCopy; peerSince = peerSinceCopy; peerSeen = peerSeenCopy
 		:: SWITCH_BACK ->
 			copy(former, cell); copy(cell, replica); copy(replica, former);
 			was = peer; peer = peerCopy; peerCopy = was;
 			was = peerSince; peerSince = peerSinceCopy; peerSinceCopy = was;
-			put(former, 0, 0, 0); stamp(former, 0, 0); was = 0
+			was = peerSeen; peerSeen = peerSeenCopy; peerSeenCopy = was;
+			put(former, 0, 0, 0); stamp(former, 0, 0, 0); was = 0
 		fi;
 		if
-		:: epoch == EPOCHS -> put(replica, 0, 0, 0); stamp(replica, 0, 0); peerCopy = 0; peerSinceCopy = 0
+		:: epoch == EPOCHS -> put(replica, 0, 0, 0); stamp(replica, 0, 0, 0); peerCopy = 0; peerSinceCopy = 0; peerSeenCopy = 0
 		:: else
 		fi;
 		if
@@ -403,10 +440,12 @@ end:	do
 		:: TOLERANCE > 0 -> off = 0 - TOLERANCE
 		:: TOLERANCE > 0 -> off = 0 - FAR
 		fi;
-		printf("epoch %d begins at %d by the clock %d: instance %d, term %d, horizon %d\n", epoch, clock, registryTime, cell.inst, cell.term, cell.horizon)
+		printf("epoch %d begins at %d as incarnation %d by the clock %d: instance %d, term %d, horizon %d\n", epoch, clock, incarnation, registryTime, cell.inst, cell.term, cell.horizon)
 	   }
 	:: atomic { off != TOLERANCE && TOLERANCE > 0 -> off = TOLERANCE; printf("the registry's clock is set to %d at %d\n", registryTime, clock) }
-	:: atomic { peer != incarnation && rightClock -> peer = incarnation; peerSince = registryTime;
+	:: atomic { up && rightClock && (peer != incarnation || UNTRACKED && peerSeen != registryTime) ->
+		peerSince = (UNTRACKED && !broken_off(stampSeen) -> least(stamped, registryTime) : registryTime);
+		peer = incarnation; peerSeen = (UNTRACKED -> registryTime : 0);
 		printf("a peer writes at %d: incarnation %d since %d\n", clock, peer, peerSince) }
 	od
 }
