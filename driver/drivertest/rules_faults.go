@@ -179,8 +179,10 @@ func useAfterClose(ctx context.Context, b *fixture, s segment.Store) error {
 		for take(calling, s, "order", &dealt, 1) == nil {
 		}
 	}()
+	if err := failAfterClose(c, calls(ctx, s)); err != nil {
+		return err // the Advance beside it may go on
+	}
 	return first(
-		failAfterClose(c, calls(ctx, s)),
 		promptly("Advance beside Close", func() { <-over }),
 		take(ctx, b.open(), "order", &dealt, 1),
 		dealt.Check())

@@ -15,27 +15,6 @@ import (
 	labcheck "github.com/leaf-id/leaf/e2e/lab"
 )
 
-// A driver is a package whose conformance suites have to notice the faults of its code.
-type driver struct {
-	folder   string
-	run      string   // its suites, of one server each
-	families []string // whose code it runs; the first driver of a family has to notice all its faults, but for sql
-	without  []string // rules, by their beginnings, that do not concern it
-}
-
-var drivers = []driver{
-	{"driver/kv", "^Test(Store|Registry)$/^(memory|adding)$", []string{"kv"}, []string{"registry assign"}},
-	{"driver/etcd", "^Test(Store|Registry)$", []string{"kv", "etcd"}, []string{"registry assign"}},
-	{"driver/redis", "^Test(Store|Registry)$/^single$", []string{"kv", "redis"}, []string{"registry assign", "registry watch/"}},
-	{"driver/nats", "^Test(Store|Registry)$", []string{"kv", "nats"}, []string{"registry assign", "registry watch/", "registry record/newer", "registry record/garbage"}},
-	{"driver/zookeeper", "^Test(Store|PoolRegistry|LeafAssigns)$", []string{"kv", "zookeeper"}, nil},
-	{"driver/mysql", "^Test(MySQLStore|MySQLRegistry|NodesAssign)$/^(java|plain|assign)$", []string{"sql", "mysql"}, []string{"registry swap/version"}},
-	{"driver/postgres", "^TestPostgres(Store|Registry)$", []string{"sql", "postgres"}, []string{"registry assign"}},
-	{"driver/sqlite", "^TestSQLite(Store|Registry)$", []string{"sql", "sqlite"}, []string{"registry assign"}},
-	// Tickets come one by one: nothing is returned, and no call is for more than the stock.
-	{"driver/ticket", "^TestStore$", []string{"ticket"}, []string{"store return/", "store advance/overflow", "store advance/huge n"}},
-}
-
 // The suites of every driver notice a fault for each rule, and the rule notices every fault that it
 // has to. Each driver may run alone: -run Drivers/driver/kv.
 func TestDrivers(t *testing.T) {
@@ -44,18 +23,11 @@ func TestDrivers(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, overlay := copyOf(t)
-	owned := map[string]bool{}
 	for _, d := range drivers {
-		var own []string
-		for _, family := range d.families {
-			if !owned[family] && family != "sql" { // each SQL database hides some: SQLite has one writer, MySQL no versions
-				own, owned[family] = append(own, family), true
-			}
-		}
 		t.Run(d.folder, func(t *testing.T) {
 			signs := d.prove(t, root, overlay, all)
 			for _, p := range all {
-				if signs[p] == "" && slices.Contains(own, p.family()) {
+				if signs[p] == "" && d.owes(p) {
 					t.Errorf("%s does not notice %s", d.folder, p)
 				}
 			}
@@ -105,13 +77,6 @@ func (d driver) prove(t *testing.T, root, overlay string, all []proof) map[proof
 		}
 	}
 	return signs
-}
-
-// lacks reports whether a rule does not concern a driver: those with a version that every read checks
-// keep no version, and so on.
-func (d driver) lacks(rule string) bool {
-	return rule != "registry assign" && slices.Contains(lacking[rule], d.families[0]) ||
-		slices.ContainsFunc(d.without, func(beginning string) bool { return strings.HasPrefix(rule, beginning) })
 }
 
 // readSigns reads the output of the patched suites: their rules, and the signs of faults.
