@@ -25,9 +25,10 @@ type grpcStream struct {
 var errStreamIdle = status.Error(codes.DeadlineExceeded, "no message has come for too long")
 
 // Receive implements streamConn.
-func (s grpcStream) Receive() (*leafv1.StreamRequest, error) {
-	req := new(leafv1.StreamRequest)
-	return req, s.RecvMsg(req)
+func (s grpcStream) Receive() (*streamRequest, error) {
+	var r received
+	err := s.RecvMsg(&r)
+	return r.streamRequest, err
 }
 
 // Send implements streamConn.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/server/conns"
 )
 
@@ -17,7 +18,8 @@ import (
 // it.
 const messageCost = 3
 
-// A codec encodes messages into buffers of its pool.
+// A codec encodes messages into buffers of its pool, and decodes those of streams into memory that is
+// used again.
 type codec struct {
 	encoding.CodecV2
 	pool *chargingPool
@@ -43,6 +45,22 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	*buf = data
 	return mem.BufferSlice{mem.NewBuffer(buf, c.pool)}, nil
+}
+
+// Unmarshal implements [encoding.CodecV2].
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	r, ok := v.(*received)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	r.streamRequest = streamRequests.Get().(*streamRequest)
+	if len(data) == 1 && r.read(data[0].ReadOnlyData()) {
+		return nil
+	}
+	var message leafv1.StreamRequest
+	err := c.CodecV2.Unmarshal(data, &message)
+	r.asks = message.GetAsks()
+	return err
 }
 
 // largestSmall is the size of the largest buffers that a chargingPool does not charge.

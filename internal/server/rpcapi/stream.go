@@ -29,7 +29,7 @@ const (
 
 // A streamConn is a request in a stream.
 type streamConn interface {
-	Receive() (*leafv1.StreamRequest, error)
+	Receive() (*streamRequest, error)
 	Send(*leafv1.StreamResponse) error
 	Extend()            // gives it until the next message, and some time more for the last answer
 	End(reading func()) // ends the reads; reading waits until they have ended
@@ -50,6 +50,17 @@ type httpStream struct {
 	*connect.BidiStream[leafv1.StreamRequest, leafv1.StreamResponse]
 	deadlines *http.ResponseController
 	ctx       context.Context // of the request
+}
+
+// Receive implements streamConn.
+func (s httpStream) Receive() (*streamRequest, error) {
+	req, err := s.BidiStream.Receive()
+	if err != nil {
+		return nil, err
+	}
+	r := streamRequests.Get().(*streamRequest)
+	r.asks = req.GetAsks()
+	return r, nil
 }
 
 // Send implements streamConn.
@@ -79,7 +90,7 @@ func (s *leafService) Stream(ctx context.Context, stream *connect.BidiStream[lea
 
 func (s *leafService) serve(ctx context.Context, stream streamConn) error {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &streamReader{leafService: s, stream: stream, asks: make(chan []*leafv1.TakeRequest, streamBacklog)}
+	r := &streamReader{leafService: s, stream: stream, waiting: make(chan *streamRequest, streamBacklog)}
 	var reading sync.WaitGroup
 	defer stream.End(reading.Wait)
 	defer cancel()
@@ -93,13 +104,13 @@ func (s *leafService) serve(ctx context.Context, stream streamConn) error {
 
 // A streamReader reads the requests of a stream. It answers them itself, which saves a change of
 // goroutines for each message, until a client turns out to send more before it has the answers: these
-// wait in asks, for the handler's goroutine, and share answers.
+// wait for the handler's goroutine, and share answers.
 type streamReader struct {
 	*leafService
-	stream streamConn
-	asks   chan []*leafv1.TakeRequest
-	end    error // of the reads; this and fault are set before asks is closed
-	fault  any   // a panic in an answer, for the handler's goroutine
+	stream  streamConn
+	waiting chan *streamRequest
+	end     error // of the reads; this and fault are set before waiting is closed
+	fault   any   // a panic in an answer, for the handler's goroutine
 
 	turn  sync.Mutex // of the reader's answers
 	ended bool       // the handler returns
@@ -110,18 +121,18 @@ const (
 	aheadAfter = 16                   // such messages, one behind the other
 )
 
-// answerAhead answers the calls in asks until the end of the stream.
+// answerAhead answers the waiting requests until the end of the stream.
 func (r *streamReader) answerAhead(ctx context.Context) error {
 	for {
 		select {
-		case first, ok := <-r.asks:
+		case first, ok := <-r.waiting:
 			if !ok && r.fault != nil {
 				panic(r.fault)
 			}
 			if !ok {
 				return r.end
 			}
-			if err := r.answer(ctx, r.stream, first, r.asks); err != nil {
+			if err := r.answer(ctx, r.stream, first, r.waiting); err != nil {
 				return err
 			}
 		case <-r.Stopping:
@@ -134,7 +145,7 @@ func (r *streamReader) answerAhead(ctx context.Context) error {
 
 // run answers the requests, or passes them on, until the last.
 func (r *streamReader) run(ctx context.Context) {
-	defer close(r.asks)
+	defer close(r.waiting)
 	defer func() {
 		if reason := recover(); reason != nil {
 			r.fault = fmt.Sprintf("%v\n%s", reason, debug.Stack())
@@ -155,8 +166,8 @@ func (r *streamReader) run(ctx context.Context) {
 		case err != nil:
 			r.end = err
 			return
-		case len(req.GetAsks()) > maxAsks:
-			r.end = newError(leaf.ErrInvalid, fmt.Sprintf("%d asks in a message: at most %d", len(req.GetAsks()), maxAsks))
+		case len(req.asks) > maxAsks:
+			r.end = newError(leaf.ErrInvalid, fmt.Sprintf("%d asks in a message: at most %d", len(req.asks), maxAsks))
 			return
 		}
 		if ready < aheadAfter { // else for good
@@ -164,11 +175,11 @@ func (r *streamReader) run(ctx context.Context) {
 			if time.Since(start)-began > atOnce {
 				ready = 0
 			}
-			r.end = r.answerNow(ctx, req.GetAsks())
+			r.end = r.answerNow(ctx, req)
 			continue
 		}
 		select {
-		case r.asks <- req.GetAsks():
+		case r.waiting <- req:
 		case <-ctx.Done():
 			r.end = context.Cause(ctx)
 		}
@@ -176,58 +187,46 @@ func (r *streamReader) run(ctx context.Context) {
 }
 
 // answerNow answers a request, unless the handler returns.
-func (r *streamReader) answerNow(ctx context.Context, asks []*leafv1.TakeRequest) error {
+func (r *streamReader) answerNow(ctx context.Context, req *streamRequest) error {
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	if r.ended {
 		return newError(leaf.ErrClosed, "the stream has ended")
 	}
-	return r.answer(ctx, r.stream, asks, nil)
+	return r.answer(ctx, r.stream, req, nil)
 }
 
 // answer answers the first request, and those that wait behind it. It sends the answers before they
 // grow large: a client that does not read them must not fill the memory.
-func (s *leafService) answer(ctx context.Context, stream streamConn, first []*leafv1.TakeRequest, more <-chan []*leafv1.TakeRequest) error {
+func (s *leafService) answer(ctx context.Context, stream streamConn, first *streamRequest, more <-chan *streamRequest) error {
 	recorder := s.requests.Recorder(0)
 	arrived := recorder.Now()
-	answers, parts := make([]*leafv1.StreamAnswer, 0, len(first)), 0
-	for asks, ok := first, true; ok && len(answers) < maxAsks; {
-		var singles []single // of the asks
-		for i, ask := range asks {
-			if parts >= maxParts {
-				recorder.Done(arrived, len(answers))
-				if err := stream.Send(&leafv1.StreamResponse{Answers: answers}); err != nil {
+	res := streamAnswers.Get().(*streamAnswer)
+	defer res.release()
+	for req, ok := first, true; ok && len(res.message.Answers) < maxAsks; {
+		for _, ask := range req.asks {
+			if res.parts >= maxParts {
+				recorder.Done(arrived, len(res.message.Answers))
+				if err := res.send(stream); err != nil {
 					return err
 				}
-				arrived, answers, parts = recorder.Now(), nil, 0
+				arrived = recorder.Now()
 			}
-			var a *leafv1.StreamAnswer
 			if isSingle(ask) {
-				if len(singles) == 0 {
-					singles = make([]single, len(asks)-i)
-				}
-				a, singles = s.answerSingle(ctx, ask, &singles[0]), singles[1:]
+				res.add(s.answerSingle(ctx, ask, res.single()))
 			} else {
-				a = s.answerMany(ctx, ask)
+				res.add(s.answerMany(ctx, ask))
 			}
-			answers = append(answers, a)
-			parts += len(a.GetRanges()) + len(a.GetTexts())
 		}
+		req.release()
 		select {
-		case asks, ok = <-more:
+		case req, ok = <-more:
 		default:
 			ok = false
 		}
 	}
-	recorder.Done(arrived, len(answers))
-	return stream.Send(&leafv1.StreamResponse{Answers: answers})
-}
-
-// A single is an answer of one ID. Those of a message need one allocation.
-type single struct {
-	answer leafv1.StreamAnswer
-	ranges [1]*leafv1.Range
-	id     leafv1.Range
+	recorder.Done(arrived, len(res.message.Answers))
+	return res.send(stream)
 }
 
 // isSingle reports whether an ask is for one number.
