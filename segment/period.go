@@ -131,6 +131,12 @@ type badPeriod struct{ error }
 
 func (e badPeriod) Unwrap() error { return e.error }
 
+// ErrBadPeriod returns the error of a call whose named period a store refuses, for a reason that
+// callers may read.
+func ErrBadPeriod(reason string) error {
+	return badPeriod{fmt.Errorf("%w: %s", leaf.ErrInvalid, reason)}
+}
+
 // zones are the known time zones, by name: each call with a period needs one, and it comes from a file.
 var zones sync.Map
 

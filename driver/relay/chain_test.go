@@ -2,6 +2,8 @@ package relay_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +103,20 @@ func TestStrictAsksOneServer(t *testing.T) {
 	}
 	if n := b.Calls("Advance"); n != 0 {
 		t.Errorf("another server received %d calls", n)
+	}
+}
+
+// A relay names what is wrong with a period, in the words of the server, and not where that server is.
+func TestBadPeriod(t *testing.T) {
+	weekly := order
+	weekly.Options = segment.TagOptions{segment.OptionPeriod: "week"}
+	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, weekly)})
+	behind := testleaf.Start(t, testleaf.Options{Store: open(t, nil, server).Store()})
+	_, err := open(t, nil, behind).Store().AdvanceStrict(t.Context(), "order", "2026-11-25", 1)
+	want := `no period begins on 2026-11-25: that day's period is 2026-11-23`
+	if !errors.Is(err, leaf.ErrInvalid) || !strings.HasSuffix(err.Error(), want) || strings.Count(err.Error(), leaf.ErrInvalid.Error()) != 1 ||
+		strings.Contains(err.Error(), server.Host()) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -2,8 +2,10 @@ package leafconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -27,7 +29,22 @@ func (s Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant,
 
 // AdvanceStrict passes a call for a tag with strict order, or for a period, on to the servers' store.
 func (s Store) AdvanceStrict(ctx context.Context, tag, period string, n int64) (segment.Grant, error) {
-	return s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true, Period: &period})
+	grant, err := s.advance(ctx, &leafv1.AdvanceRequest{Tag: tag, Count: n, Strict: true, Period: &period})
+	if period != "" && errors.Is(err, leaf.ErrInvalid) {
+		err = badPeriod(tag, err)
+	}
+	return grant, err
+}
+
+// badPeriod returns the error of a server about a named period without the name of the server, as
+// that of a store in this process.
+func badPeriod(tag string, err error) error {
+	told, ok := errors.AsType[*answer](err)
+	if !ok {
+		return err
+	}
+	reason := strings.TrimPrefix(told.text, fmt.Sprintf("tag %q: ", tag))
+	return segment.ErrBadPeriod(strings.TrimPrefix(reason, leaf.ErrInvalid.Error()+": "))
 }
 
 // AdvanceMasked passes a call for hidden numbers on to the servers.
