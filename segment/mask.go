@@ -36,7 +36,8 @@ func (maskedError) Is(target error) bool { return target == ErrStrict || target 
 // refuse them with [ErrMasked]: a caller without knowledge of masks would issue the plain numbers.
 type MaskedStore interface {
 	// AdvanceMasked is AdvanceStrict for a tag with a mask. Without one it wraps
-	// [leaf.ErrUnknownTag]. The caller hides the numbers of the grant, or the grant has hidden ones.
+	// [leaf.ErrUnknownTag]. The caller hides the numbers of the grant, or the grant has hidden ones:
+	// fewer than n at the end of the mask.
 	AdvanceMasked(ctx context.Context, tag string, n int64) (Grant, error)
 }
 
@@ -177,9 +178,24 @@ func (g Grant) AppendTo(dst []leaf.Range) []leaf.Range {
 func (q *strictQueue) masks() bool { return q.refusal == ErrMasked }
 func (q *strictQueue) hides() bool { return q.mask != nil }
 
-// checkMasked reports why a call to the store must not be answered with a grant of hidden numbers.
+// usedUp is the error of a call for more numbers than the mask has left.
+func (q *strictQueue) usedUp() error {
+	return fmt.Errorf("tag %q: %w: the mask has no number left", q.buffer.tag, leaf.ErrOverflow)
+}
+
+// within returns the part of a grant that the mask can hide.
+func (q *strictQueue) within(g Grant) Grant {
+	if q.hides() {
+		g.Range.End = min(g.Range.End, q.end)
+		g.Range.Start = min(g.Range.Start, g.Range.End)
+	}
+	return g
+}
+
+// checkMasked reports why a call to the store for n IDs must not be answered with a grant of hidden
+// numbers. At the end of the mask there are fewer.
 func (g Grant) checkMasked(n int64) error {
-	if !g.Range.Empty() || int64(len(g.Masked)) != n {
+	if !g.Range.Empty() || len(g.Masked) == 0 || int64(len(g.Masked)) > n {
 		return fmt.Errorf("the server granted %d hidden numbers when asked for %d", len(g.Masked), n)
 	}
 	for _, hidden := range g.Masked {
@@ -198,7 +214,7 @@ func (q *strictQueue) hide(g Grant) (Grant, error) {
 	for n := g.Range.Start; n < g.Range.End; n++ {
 		hidden, err := q.mask.Hide(n)
 		if err != nil || hidden == math.MaxInt64 { // which no range can have
-			return Grant{}, fmt.Errorf("tag %q: %w: the mask has no number left", q.buffer.tag, leaf.ErrOverflow)
+			return Grant{}, q.usedUp()
 		}
 		g.Masked = append(g.Masked, hidden)
 	}

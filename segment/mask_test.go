@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
@@ -148,6 +149,72 @@ func TestMaskedOverflow(t *testing.T) {
 	if strings.Contains(err.Error(), "00000") {
 		t.Error(err)
 	}
+}
+
+// At the end of a mask those who wait together have what is left, also where a server hides the
+// numbers.
+func TestMaskedEndIsShared(t *testing.T) { synctest.Test(t, maskedEndIsShared) }
+
+func maskedEndIsShared(t *testing.T) {
+	_, inner := maskedSet(t, nil, 1)
+	store := &hiding{Store: inner, left: 4, open: make(chan struct{})}
+	set := segment.NewSet(store, nil)
+	results := make(chan error, 6)
+	for _, n := range []int{1, 1, 5, 1, 1, 1} { // the first one goes alone, the others wait behind it
+		go func() {
+			_, err := set.Take(t.Context(), "order", nil, n)
+			results <- err
+		}()
+		synctest.Wait()
+	}
+	close(store.open)
+	served := 0
+	for range cap(results) {
+		if err := <-results; err == nil {
+			served++
+		} else {
+			wantError(t, err, leaf.ErrOverflow)
+		}
+	}
+	if served != 4 {
+		t.Errorf("%d callers of one number each had one, want 4", served)
+	}
+	if err := set.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A hiding store is that of a relay.
+type hiding struct {
+	segment.Store
+	left int64
+	open chan struct{} // closed: calls are answered
+}
+
+func (s *hiding) Advance(context.Context, string, int64) (segment.Grant, error) {
+	return segment.Grant{}, segment.ErrMasked
+}
+
+func (s *hiding) AdvanceMasked(_ context.Context, _ string, n int64) (g segment.Grant, err error) {
+	<-s.open
+	if s.left == 0 {
+		return g, leaf.ErrOverflow
+	}
+	for g.Step = 1; n > 0 && s.left > 0; n, s.left = n-1, s.left-1 {
+		g.Masked = append(g.Masked, s.left)
+	}
+	return g, nil
+}
+
+// A server that lends numbers lends those that are left.
+func TestMaskedEndIsLent(t *testing.T) {
+	set, _ := maskedSet(t, drivertest.MaskKeys, 999_998)
+	g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, true, 5)
+	if err != nil || len(g.Masked) != 2 || !g.Range.Empty() {
+		t.Errorf("got %+v, %v, want the last two numbers", g, err)
+	}
+	_, err = set.Server().AdvanceStrict(t.Context(), "order", nil, true, 5)
+	wantError(t, err, leaf.ErrOverflow)
 }
 
 // A liar grants more numbers of a tag with a mask than the call wanted.

@@ -86,6 +86,7 @@ type strictQueue struct {
 	refusal error // of calls that would make a stock: [ErrStrict], [ErrPeriodic] or [ErrMasked]
 
 	mask  *mask.Mask // of a tag with one; nil: the store is a server that hides the numbers
+	end   int64      // of the domain of mask
 	noKey error      // why the numbers cannot be hidden; the store is not called then
 
 	mu      sync.Mutex
@@ -98,6 +99,7 @@ type strictCall struct {
 	ctx    context.Context // ended: the caller has left
 	period string          // as named; empty: the present one
 	n      int64
+	fewer  bool          // n is the most it wants
 	done   chan struct{} // closed once what follows is set
 	got    Grant
 	err    error
@@ -109,13 +111,18 @@ const maxStrict = 10_000
 // take waits for n IDs of a period that follow one another. A caller that does not wait gets an error
 // with [ErrStrict].
 func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, error) {
+	return q.await(ctx, &strictCall{period: period, n: n})
+}
+
+// await has a call wait for its IDs.
+func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 	if q.noKey != nil {
 		return Grant{}, fmt.Errorf("tag %q: %w", q.buffer.tag, q.noKey)
 	}
-	if q.masks() && period != "" {
+	if q.masks() && c.period != "" {
 		return Grant{}, fmt.Errorf("tag %q: %w: the tag has no periods", q.buffer.tag, leaf.ErrInvalid)
 	}
-	if q.masks() && n > maxStrict {
+	if q.masks() && c.n > maxStrict {
 		return Grant{}, fmt.Errorf("tag %q: %w: at most %d hidden numbers at once", q.buffer.tag, leaf.ErrInvalid, maxStrict)
 	}
 	if ctx.Err() != nil {
@@ -123,7 +130,7 @@ func (q *strictQueue) take(ctx context.Context, period string, n int64) (Grant, 
 	}
 	wait, cancel := context.WithTimeoutCause(ctx, q.buffer.opts.Wait, errWaited)
 	defer cancel()
-	c := &strictCall{ctx: wait, period: period, n: n, done: make(chan struct{})}
+	c.ctx, c.done = wait, make(chan struct{})
 	q.mu.Lock()
 	q.waiting = append(q.waiting, c)
 	if !q.serving {
@@ -170,11 +177,24 @@ func (q *strictQueue) serve() {
 		grant, err := q.fetch(calls[0].ctx, calls[0].period, n)
 		for _, c := range calls {
 			if c.err = err; err == nil {
-				c.got = split(&grant, c.n)
+				c.got, c.err = q.share(&grant, c)
 			}
 			close(c.done)
 		}
 	}
+}
+
+// share takes the IDs of a call off a grant, which has too few for all at the end of a mask: those who
+// want no more than is left have them.
+func (q *strictQueue) share(all *Grant, c *strictCall) (Grant, error) {
+	n := c.n
+	if c.fewer {
+		n = min(n, all.Len())
+	}
+	if n == 0 || n > all.Len() {
+		return Grant{}, q.usedUp()
+	}
+	return split(all, n), nil
 }
 
 // split takes n IDs off a grant.
@@ -204,8 +224,11 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		return Grant{}, end
 	}
 	grant, err := b.fetch(ctx, period, n)
-	if err == nil && grant.Len() != n {
+	if err == nil && grant.Masked == nil && grant.Len() != n {
 		err = &leaf.StoreError{Err: fmt.Errorf("tag %q: the store granted %v when asked for %d", b.tag, grant.Range, n)}
+	}
+	if err != nil && q.masks() && !q.hides() && errors.Is(err, leaf.ErrOverflow) {
+		return Grant{}, q.usedUp()
 	}
 	if err != nil && q.masks() {
 		err = &leaf.StoreError{Err: err} // whose words callers do not get: they may have the plain numbers
@@ -218,6 +241,7 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 		a.grants++
 		a.step, a.last, a.lastAt = grant.Step, n, time.Now()
 		a.retired += n
+		return q.within(grant), nil
 	case errors.Is(err, leaf.ErrUnknownTag): // deleted, and perhaps created again with another order
 		b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
 		if b.opts.set != nil {
@@ -267,6 +291,7 @@ func (b *Buffer) becomeStrict(err error) {
 	}
 	if masked, _ := errors.AsType[maskedError](err); masked.mask != "" {
 		q.mask, q.noKey = b.opts.MaskKeys.open(b.tag, masked.mask)
+		q.end = TagOptions{OptionMask: masked.mask}.Used(0)
 	}
 	b.strict.Store(q)
 	b.wakeAll()
@@ -293,7 +318,8 @@ func (s serverSet) queue(ctx context.Context, tag string) (*strictQueue, error) 
 // AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
 //
 // The period is nil where the caller knows nothing of periods, and masked false where it knows nothing
-// of masks.
+// of masks. At the end of a mask the grant has the IDs that are left, and wraps [leaf.ErrOverflow]
+// without any.
 func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (Grant, error) {
 	q, err := s.queue(ctx, tag)
 	if err != nil {
@@ -306,7 +332,7 @@ func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string
 		if q.masks() && !masked {
 			return Grant{}, fmt.Errorf("tag %q: %w", tag, ErrMasked)
 		}
-		g, err := q.take(ctx, *cmp.Or(period, new(string)), n)
+		g, err := q.await(ctx, &strictCall{period: *cmp.Or(period, new(string)), n: n, fewer: q.masks()})
 		return Grant{Range: g.Range, Masked: g.Masked, Step: g.Step, Store: g.Store, Period: g.Period}, err // nothing goes back
 	}
 	return Grant{}, fmt.Errorf("tag %q: %w: it has no strict order", tag, leaf.ErrUnknownTag)

@@ -74,6 +74,9 @@ func (i *Issuer) TakeIn(ctx context.Context, scheme, key, period string, n int, 
 	if contiguous && errors.Is(err, segment.ErrMasked) {
 		err = fmt.Errorf("%w: the numbers of %q are hidden", leaf.ErrNotContiguous, key)
 	}
+	if err == nil && grant.Len() < int64(n) {
+		err = fmt.Errorf("tag %q: %w: the mask has only %d numbers left", key, leaf.ErrOverflow, grant.Len())
+	}
 	if err != nil {
 		return IDs{}, err
 	}
