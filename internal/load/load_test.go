@@ -3,6 +3,8 @@ package load
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -207,4 +209,43 @@ func TestFirstRequestFails(t *testing.T) {
 			t.Errorf("%v after %d calls", err, f.calls.Load())
 		}
 	})
+}
+
+// Clients whose answers come at once take turns, as they would on machines of their own.
+func TestClientsTakeTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	target := &quickServer{fake: new(fakeServer)}
+	opts := target.fake.options()
+	opts.Target, opts.Duration, opts.sleep = target, 50*time.Millisecond, nil
+	mustRun(t, t.Context(), opts)
+	if target.calls < 100 || target.switches < target.calls/2 {
+		t.Errorf("%d calls, and another client next only %d times", target.calls, target.switches)
+	}
+}
+
+// A quickServer answers at once, and counts how often a call is of another client than the one before.
+type quickServer struct {
+	fake            *fakeServer
+	mu              sync.Mutex
+	last            *quickConn
+	calls, switches int
+}
+
+func (s *quickServer) Open() Conn { return &quickConn{server: s} }
+
+type quickConn struct{ server *quickServer }
+
+func (c *quickConn) Close() error { return nil }
+
+func (c *quickConn) Do(_ context.Context, calls []*Call) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls++; s.last != c {
+		s.last = c
+		s.switches++
+	}
+	for _, call := range calls {
+		s.fake.give(call)
+	}
 }
