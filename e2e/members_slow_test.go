@@ -132,7 +132,7 @@ func (m *memberSet) fillFollower() {
 }
 
 // fill fills a member's disk. Its server lives from stock and reports the reason, while the others
-// allocate. With room again, a restart brings it back.
+// allocate. With room again it ends, as only a restart brings it back.
 func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 	m.t.Helper()
 	m.fromStock([]*memberServer{s}, func() { s.disk.full.Store(true) })
@@ -142,13 +142,18 @@ func (m *memberSet) fill(s *memberServer, others []*memberServer) {
 			return errors.New("the server allocates")
 		}
 		_, err := get(s.now.Load().url + "/readyz")
-		if out := s.now.Load().output(); err == nil || !strings.Contains(out, fullDisk) {
+		if out := s.now.Load().output(); err == nil || !strings.Contains(err.Error(), "the disk of this server is full") || !strings.Contains(out, fullDisk) {
 			return fmt.Errorf("the server is ready, or does not report it: %w\n%s", err, out)
 		}
 		return nil
 	})
 	s.disk.full.Store(false)
-	s.now.Load().stop()
+	until(m.t, time.Minute, "the end of the server", func() error {
+		if s.now.Load().running() == nil {
+			return errors.New("it goes on")
+		}
+		return nil
+	})
 	m.launch(s)
 }
 

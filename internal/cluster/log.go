@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,24 +18,21 @@ import (
 // for good, after failed, instead of the process: the rest of this server goes on. The goroutine must
 // not end: its deferred calls would close what others of etcd still use, which panics. slow counts
 // the steps of etcd that took too long.
-func newLog(log *slog.Logger, slow *atomic.Int64, failed func(reason string)) *zap.Logger {
+func newLog(log *slog.Logger, slow *atomic.Int64, failed func(reason error)) *zap.Logger {
 	hook := fatalHook{failed}
 	return zap.New(logCore{log: log, slow: slow, recent: &recent{last: make(map[string]time.Time)}}, zap.WithFatalHook(hook), zap.WithPanicHook(hook))
 }
 
-type fatalHook struct{ failed func(string) }
+type fatalHook struct{ failed func(error) }
 
 func (h fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	text := zapcore.NewMapObjectEncoder()
-	var reason strings.Builder
-	reason.WriteString(entry.Message)
+	reason := errors.New(entry.Message)
 	for _, f := range fields {
-		if f.Type == zapcore.ErrorType {
-			f.AddTo(text)
-			reason.WriteString(": " + f.Interface.(error).Error())
+		if cause, ok := f.Interface.(error); ok {
+			reason = fmt.Errorf("%w: %w", reason, cause)
 		}
 	}
-	h.failed(reason.String())
+	h.failed(reason)
 	select {}
 }
 

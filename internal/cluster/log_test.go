@@ -3,9 +3,11 @@ package cluster
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,13 +18,13 @@ import (
 // of etcd's goroutine, which panic in other goroutines.
 func TestFatalStopsTheGoroutineAlone(t *testing.T) {
 	for _, fatal := range []func(*zap.Logger, string, ...zap.Field){(*zap.Logger).Fatal, (*zap.Logger).Panic} {
-		reasons, ended := make(chan string, 1), make(chan struct{})
-		log := newLog(slog.New(slog.DiscardHandler), new(atomic.Int64), func(reason string) { reasons <- reason })
+		reasons, ended := make(chan error, 1), make(chan struct{})
+		log := newLog(slog.New(slog.DiscardHandler), new(atomic.Int64), func(reason error) { reasons <- reason })
 		go func() {
 			defer close(ended)
-			fatal(log, "failed to save", zap.Error(errors.New("no space left on device")))
+			fatal(log, "failed to save", zap.Error(&fs.PathError{Op: "write", Path: "wal", Err: syscall.ENOSPC}))
 		}()
-		if got := <-reasons; got != "failed to save: no space left on device" {
+		if got := <-reasons; got.Error() != "failed to save: write wal: no space left on device" || !errors.Is(got, syscall.ENOSPC) {
 			t.Errorf("reason %q", got)
 		}
 		select {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
@@ -281,7 +282,7 @@ const (
 )
 
 func (m *Member) serverConfig(founder bool) (config.ServerConfig, error) {
-	log := newLog(m.config.Logger, &m.slow, func(reason string) { m.fail(fmt.Errorf("etcd stopped: %s", reason)) })
+	log := newLog(m.config.Logger, &m.slow, func(reason error) { m.fail(fmt.Errorf("etcd stopped: %w", reason)) })
 	c := config.ServerConfig{
 		Name:                        m.id.Address,
 		PeerURLs:                    m.id.peerURLs(),
@@ -341,6 +342,9 @@ func addressOf(m *membership.Member) string {
 
 // fail notes why this member has ended.
 func (m *Member) fail(reason error) {
+	if errors.Is(reason, syscall.ENOSPC) {
+		reason = fmt.Errorf("%w: %w", hint.ErrDiskFull, reason)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.reason == nil && m.ctx.Err() == nil {
@@ -355,6 +359,24 @@ func (m *Member) failure() error {
 	defer m.mu.Unlock()
 	return m.reason
 }
+
+// Failure tells callers why this member has ended; nil: it has not. etcd ends for good when it cannot
+// write its log, because it no longer knows what the disk has. Restart: a new process of this server
+// brings the member back.
+func (m *Member) Failure() (restart bool, err error) {
+	switch reason := m.failure(); {
+	case reason == nil:
+		return false, nil
+	case errors.Is(reason, hint.ErrDiskFull):
+		return hasRoom(filepath.Join(m.config.Dir, databaseFolder)), hint.ErrDiskFull
+	case errors.Is(reason, hint.ErrRemoved):
+		return false, hint.ErrRemoved
+	}
+	return false, hint.ErrMemberEnded
+}
+
+// startRoom is the free room that a start needs: etcd reserves 64 MiB for its log.
+const startRoom = 80 << 20
 
 func (m *Member) running() *etcdserver.EtcdServer {
 	m.mu.Lock()

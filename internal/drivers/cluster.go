@@ -72,6 +72,8 @@ type clusterDB struct {
 
 func (d clusterDB) Stats() health.Cluster { return d.member.Stats() }
 
+func (d clusterDB) Failure() (restart bool, err error) { return d.member.Failure() }
+
 func (d clusterDB) Start() error { return d.member.Start() }
 
 func (d clusterDB) Init(ctx context.Context, tags []segment.Tag) error {

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,6 +24,7 @@ type StoreFacts struct {
 	Answered bool     // since the server started
 	Err      error    // how the latest look at it ended
 	Unfit    error    // why it cannot be used before it is mended, once that costs callers their IDs
+	Member   error    // why this server's member of a cluster, which is the store, has ended
 	InUse    bool     // some tag is
 
 	Failing iter.Seq[segment.Stats] // the tags in use whose latest call failed
@@ -43,13 +45,13 @@ func (r *Report) judgeStore(f Facts) {
 	switch {
 	case s.Unfit != nil:
 		add(StoreUnfit, true, false, fmt.Errorf("the store cannot be used: %w", s.Unfit))
-	case !s.Answered && s.Err != nil:
-		add(StoreSilent, true, false, fmt.Errorf("the store is unavailable: %w", s.Err))
+	case !s.Answered && cmp.Or(s.Member, s.Err) != nil:
+		add(StoreSilent, true, false, fmt.Errorf("the store is unavailable: %w", cmp.Or(s.Member, s.Err)))
 	case !s.Answered:
 		add(StoreSilent, true, false, errSilent)
 	default:
 		if err, down := outage(f); err != nil {
-			add(StoreFailing, down, true, err)
+			add(StoreFailing, down, s.Member == nil, err)
 		}
 	}
 	damaged := slices.SortedFunc(s.damaged, func(a, b segment.Stats) int { return strings.Compare(a.Tag, b.Tag) })
@@ -80,7 +82,7 @@ func ownFault(err error) bool {
 
 // outage describes a failing store, and reports whether a tag in use still has IDs.
 func outage(f Facts) (err error, down bool) {
-	err = f.Store.Err
+	err = cmp.Or(f.Store.Member, f.Store.Err)
 	var inUse, short int
 	var since time.Time
 	lasts := time.Duration(1<<63 - 1)

@@ -33,6 +33,8 @@ var (
 	ErrMemberExists  = errors.New("the cluster has a member with this address")
 	ErrUnknownMember = errors.New("the cluster has no such member")
 	ErrQuorum        = errors.New("too few members of the cluster answer, or would then")
+	ErrDiskFull      = errors.New("the disk of this server is full, so it has left the cluster")
+	ErrMemberEnded   = errors.New("this server has left the cluster")
 	ErrElection      = errors.New("the cluster keeps electing leaders, so this change may have been made, or not")
 	ErrAlone         = errors.New("worker IDs need a second server, or your word that there is only this one")
 	ErrFileExists    = errors.New("the file of a snapshot exists already")
@@ -87,6 +89,8 @@ var advice = []struct {
 	{ErrMemberExists, "'leaf cluster status' shows the members; to replace one, remove it first ('leaf cluster remove ID')"},
 	{ErrUnknownMember, "'leaf cluster status' shows the members"},
 	{ErrQuorum, "start the other members first, or remove those that are gone for good one by one, each while most of the rest run: docs/cluster.md"},
+	{ErrDiskFull, "make room on the disk of the data directory: this server then ends by itself, and its supervisor starts it again: docs/cluster.md"},
+	{ErrMemberEnded, "the log of the server says why; start it again: docs/cluster.md"},
 	{ErrElection, "'leaf cluster status' shows the members: repeat the command if it still shows the old ones"},
 	{ErrAlone, "add a server ('leaf cluster add ADDRESS'), or start this one with --workers cluster: if no other machine has a cluster of its own for these IDs"},
 	{ErrFileExists, "name another file, or remove this one first: a snapshot replaces no backup"},

@@ -68,9 +68,10 @@ func (s *Server) judge(stopping bool) (r health.Report, costly bool) {
 func (s *Server) ready() error { return s.health().Err("") }
 
 func (s *Server) storeFacts() *health.StoreFacts {
+	_, ended := s.opts.Store.MemberFailure()
 	f := &health.StoreFacts{
 		Schemes: []string{issuer.Segment}, Err: s.set.Server().StoreErr(), Unfit: s.set.Server().Unfit(),
-		Failing: s.set.Server().Failing(),
+		Failing: s.set.Server().Failing(), Member: ended,
 	}
 	for range s.set.Server().Totals() {
 		f.InUse = true

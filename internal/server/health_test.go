@@ -10,6 +10,7 @@ import (
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/driver/drivertest"
+	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -47,4 +48,50 @@ func TestReadyWhileTheStoreIsAway(t *testing.T) {
 	})
 	away.Store(false)
 	until(t, "ready again", func() bool { return r.status("/readyz") == 200 })
+}
+
+// An endedMember has left its cluster.
+type endedMember struct {
+	memberDB
+	restart bool
+	err     error
+}
+
+func (m endedMember) Failure() (restart bool, err error) { return m.restart, m.err }
+
+func runEnded(t *testing.T, m endedMember, plan func(drivertest.Call) drivertest.Fault) *running {
+	return run(t, plan, func(o *server.Options) {
+		m.Closer = o.Store.DB
+		o.Store.DB = m
+	})
+}
+
+// A server that left its cluster because its disk is full names that and a remedy, and lives from stock.
+func TestMemberWithFullDisk(t *testing.T) {
+	r := runEnded(t, endedMember{err: hint.ErrDiskFull}, nil)
+	until(t, "the reason and a remedy", func() bool {
+		_, body, err := r.get("/readyz?verbose")
+		return err == nil && strings.Contains(body, hint.ErrDiskFull.Error()) && strings.Contains(body, "do: make room on the disk")
+	})
+	select {
+	case <-r.done:
+		t.Errorf("it ended: %v", r.err)
+	default:
+	}
+}
+
+// A server ends when a restart brings its member back, or when it can issue no IDs without the member.
+func TestMemberEndsTheServer(t *testing.T) {
+	for _, m := range []endedMember{{restart: true, err: hint.ErrDiskFull}, {err: hint.ErrMemberEnded}} {
+		r := runEnded(t, m, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{Before: errors.New("left the cluster")} })
+		select {
+		case <-r.done:
+			if !errors.Is(r.err, m.err) {
+				t.Errorf("it ended with %v, want %v", r.err, m.err)
+			}
+			r.err = nil
+		case <-time.After(time.Minute):
+			t.Errorf("%v: the server goes on", m.err)
+		}
+	}
 }

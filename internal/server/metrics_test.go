@@ -35,6 +35,8 @@ func (memberDB) Stats() health.Cluster {
 	return health.Cluster{HasLeader: true, Changes: 2, HandOvers: 5, Short: true, Database: 4096, Syncs: 3, SyncSeconds: 0.5, SyncBuckets: map[float64]uint64{0.1: 2, 0.2: 2}}
 }
 
+func (memberDB) Failure() (restart bool, err error) { return false, nil }
+
 // runWithAll runs a server with every part that has metrics.
 func runWithAll(t *testing.T) (e *encrypted, get func(path string) (int, string)) {
 	t.Helper()

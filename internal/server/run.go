@@ -26,7 +26,8 @@ func (s *Server) longestWait() time.Duration {
 // Run serves until ctx ends and then stops. From then on the server is not ready. After the drain
 // delay, and within the shutdown timeout, it accepts no connections, lets requests finish, gives
 // the rest of its IDs back to the store and the worker ID to its registry, and closes both. It
-// returns nil after an orderly stop.
+// returns nil after an orderly stop, and why a member of a cluster in this process has ended if that
+// ends the server.
 func (s *Server) Run(ctx context.Context) error {
 	release := s.startNode()
 	if err := s.open(ctx); err != nil {
@@ -46,18 +47,21 @@ func (s *Server) Run(ctx context.Context) error {
 			go func() { served <- p.protocol.Serve(p.listener) }()
 		}
 	}
+	var reason error
 	select {
 	case <-ctx.Done():
-		s.serving.Store(false)
-		s.opts.Notify.Stopping()
-		s.stopping.Store(true)
-		time.Sleep(s.current.Load().DrainDelay)
-		unwatch()
-		return s.stop(release)
+	case reason = <-s.ended:
+		s.log.Error("this server ends, so that its supervisor starts it again", "err", reason)
 	case err := <-served:
 		unwatch()
 		return errors.Join(fmt.Errorf("serve: %w", err), s.stop(release))
 	}
+	s.serving.Store(false)
+	s.opts.Notify.Stopping()
+	s.stopping.Store(true)
+	time.Sleep(s.current.Load().DrainDelay)
+	unwatch()
+	return errors.Join(reason, s.stop(release))
 }
 
 // open opens the ports when all schemes are ready, or after start_wait; not if ctx ends first.

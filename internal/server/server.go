@@ -80,7 +80,8 @@ type Server struct {
 	announce   func()                  // ends what lasts longer than a request
 	unheard    []*backend.Backend      // with hosts that have not been compared yet; belongs to watch
 	stopping   atomic.Bool
-	counts     counts // for the metrics
+	ended      chan error // why a member of a cluster ends the server
+	counts     counts     // for the metrics
 	cached     cachedReport
 	conditions atomic.Pointer[string] // names of the problems of the last report
 
@@ -96,7 +97,7 @@ type Server struct {
 // creates a missing embedded database. It does not wait for any other store or for a registry of
 // worker IDs. It closes the backends after an error too.
 func New(ctx context.Context, opts Options) (_ *Server, err error) {
-	s := &Server{opts: opts, cfg: opts.Config, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), off: map[string]string{}}
+	s := &Server{opts: opts, cfg: opts.Config, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), off: map[string]string{}, ended: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())

@@ -3,10 +3,13 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/hint"
@@ -27,6 +30,7 @@ func (s *Server) watch() (stop func()) {
 	var running sync.WaitGroup
 	running.Go(func() { s.watchFiles(ctx) })
 	running.Go(func() { s.watchHealth(ctx) })
+	running.Go(func() { every(ctx, healthInterval, s.watchMember) })
 	if len(s.unheard) > 0 {
 		running.Go(func() { every(ctx, hostsInterval, func() { s.compareLate(ctx) }) })
 	}
@@ -88,6 +92,22 @@ func (s *Server) watchHealth(ctx context.Context) {
 			readyBefore = true
 		}
 	})
+}
+
+// watchMember ends the server if its member of a cluster has ended, and a restart brings that back, or
+// the server can issue no more IDs without it. With a full disk, or as a removed member, it would not
+// start again.
+func (s *Server) watchMember() {
+	for _, b := range []*backend.Backend{s.opts.Store, s.opts.Workers} {
+		restart, err := b.MemberFailure()
+		if err == nil || !restart && (errors.Is(err, hint.ErrDiskFull) || errors.Is(err, hint.ErrRemoved) || s.ready() == nil) {
+			continue
+		}
+		select {
+		case s.ended <- fmt.Errorf("%w, and comes back only by a restart", err):
+		default: // it ends already
+		}
+	}
 }
 
 // certificateNotice is how long before its end a certificate is worth a line in the log.
