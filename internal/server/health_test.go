@@ -83,7 +83,9 @@ func TestMemberWithFullDisk(t *testing.T) {
 // A server ends when a restart brings its member back, or when it can issue no IDs without the member.
 func TestMemberEndsTheServer(t *testing.T) {
 	for _, m := range []endedMember{{restart: true, err: hint.ErrDiskFull}, {err: hint.ErrMemberEnded}} {
-		r := runEnded(t, m, func(drivertest.Call) drivertest.Fault { return drivertest.Fault{Before: errors.New("left the cluster")} })
+		r := runEnded(t, m, func(drivertest.Call) drivertest.Fault {
+			return drivertest.Fault{Before: errors.New("left the cluster")}
+		})
 		select {
 		case <-r.done:
 			if !errors.Is(r.err, m.err) {
