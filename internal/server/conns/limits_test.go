@@ -60,7 +60,10 @@ func TestLimit(t *testing.T) {
 				t.Error(err)
 			}
 			wantEnd(t, r, "")
-			_, _ = first.Close(), first.Close() // it counts once
+			_ = first.Close() // it counts once
+			if err := first.Close(); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("closed again: %v", err)
+			}
 			dial(t, inner.Addr().String())
 			third := <-accepted
 			_, _ = second.Close(), third.Close()

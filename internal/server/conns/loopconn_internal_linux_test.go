@@ -133,6 +133,14 @@ func TestLoopServes(t *testing.T) {
 	if l.flush(); l.received() != "a" {
 		t.Error("not flushed")
 	}
+	l.out = make([]byte, 0, 5*loopBuffer)
+	if l.flush(); cap(l.out) != loopBuffer {
+		t.Errorf("a buffer of %d bytes is kept", cap(l.out))
+	}
+	l.c.begun = true
+	if l.c.pauseRead(); l.c.begun || l.c.reading.list != nil {
+		t.Error("its time goes on while it waits for the server")
+	}
 	fd := l.c.fd
 	l.c.close()
 	l.c.close()
@@ -211,6 +219,10 @@ func TestBlockedConnection(t *testing.T) {
 	l.round()
 	if session.served != 1 || l.c.unread.size == 0 || !l.c.held || l.c.events != unix.EPOLLOUT {
 		t.Fatalf("%d requests are served, %d bytes unread, held: %v, waits for %x", session.served, l.c.unread.size, l.c.held, l.c.events)
+	}
+	l.c.held = false
+	if l.c.wantsInput() {
+		t.Error("it wants input")
 	}
 	l.c.serve(l.c.in, false)
 	if session.served != 1 {
@@ -294,6 +306,49 @@ func TestExpiredAmidRequests(t *testing.T) {
 	l.serveAgain()
 	if got := len(l.received()); got != 2*(turn+1) || !l.c.finishing {
 		t.Errorf("%d bytes came, finishing: %v", got, l.c.finishing)
+	}
+}
+
+// A connection that was closed for writing is read until its client closes it too, or sends too much.
+func TestLinger(t *testing.T) {
+	for _, much := range []bool{false, true} {
+		l := newSteppedLoop(t, &scripted{}, nil)
+		l.c.register()
+		l.c.finish()
+		l.c.listen()
+		l.send("x")
+		if l.round(); l.c.closed || l.c.discarded != 1 || !l.c.lingering {
+			t.Errorf("closed: %v after %d bytes", l.c.closed, l.c.discarded)
+		}
+		if much {
+			l.c.discarded = lingerSize - 1
+			l.send("x")
+		} else {
+			_ = l.peer.Close()
+		}
+		if l.round(); !l.c.closed {
+			t.Errorf("it is still open (too much: %v)", much)
+		}
+	}
+}
+
+// A connection that was cut while its request waits ends when that has.
+func TestCutWhileParked(t *testing.T) {
+	release := make(chan struct{})
+	session := &scripted{later: func(_ context.Context, out []byte) []byte { <-release; return append(out, "answer"...) }}
+	l := newSteppedLoop(t, session, nil)
+	l.c.register()
+	l.send("a")
+	l.round()
+	l.c.close()
+	if open, _ := l.s.Stats(); open != 1 {
+		t.Errorf("%d connections, and its request is still executed", open)
+	}
+	close(release)
+	for open, start := 1, time.Now(); open > 0; open, _ = l.s.Stats() {
+		if l.round(); time.Since(start) > time.Minute {
+			t.Fatal("it does not end")
+		}
 	}
 }
 
