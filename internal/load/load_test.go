@@ -218,7 +218,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	opts := target.fake.options()
 	opts.Target, opts.Duration, opts.sleep = target, 50*time.Millisecond, nil
 	mustRun(t, t.Context(), opts)
-	if target.calls < 100 || target.switches < target.calls/2 {
+	if target.calls == 0 || target.switches < target.calls/2 {
 		t.Errorf("%d calls, and another client next only %d times", target.calls, target.switches)
 	}
 }
