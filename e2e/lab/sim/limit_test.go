@@ -15,11 +15,11 @@ func TestLimit(t *testing.T) {
 		quick, waiting := &limit{at: time.Now().Add(time.Second)}, &limit{at: time.Now().Add(time.Second)}
 		child, cancel := context.WithCancel(waiting)
 		defer cancel()
-		time.Sleep(time.Second - 1)
+		time.Sleep(time.Second - time.Millisecond)
 		if err := errors.Join(quick.Err(), waiting.Err(), child.Err()); err != nil {
 			t.Errorf("before the deadline: %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		for _, ctx := range []context.Context{quick, waiting, child} {
 			if at, ok := ctx.Deadline(); !errors.Is(ctx.Err(), context.DeadlineExceeded) || !ok || !at.Equal(time.Now()) {
