@@ -126,7 +126,7 @@ func playAll(t *testing.T, kind string) {
 	}
 	t.Logf("%d schedules in %v, %v of virtual time: %d answered calls, %d IDs, %d failed calls, %d faults; %d of %d searches for an order undecided", sum.Schedules,
 		sum.Took.Round(time.Millisecond), sum.Virtual.Round(time.Second), sum.Answered, sum.IDs, sum.Failed, sum.Faults, sum.Undecided, sum.Searches)
-	if sum.Undecided*100 > sum.Searches {
+	if sum.Undecided*100 > max(sum.Searches, 100) { // few searches may have one
 		t.Errorf("%d of %d searches for an order are undecided: more than one of a hundred", sum.Undecided, sum.Searches)
 	}
 }
