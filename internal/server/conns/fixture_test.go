@@ -103,6 +103,7 @@ func serve(t *testing.T, handle conns.Handler, opts *conns.Options) (*conns.Serv
 		}
 		opts.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 		secret.Store(l.Addr().String(), true)
+		t.Cleanup(func() { secret.Delete(l.Addr().String()) }) // a later server without TLS may get the port
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := conns.New(ctx, handle, opts)
