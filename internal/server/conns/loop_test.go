@@ -20,12 +20,13 @@ import (
 func TestLater(t *testing.T) { forms(t, testLater) }
 
 func testLater(t *testing.T, form int) {
+	const limit = 500 * time.Millisecond // longer than a busy machine needs for a request
 	hold := make(chan struct{})
 	s, addr := serve(t, newLines(func(line string) {
 		if line == "wait" {
 			<-hold
 		}
-	}), &conns.Options{Loops: form, RequestTimeout: 50 * time.Millisecond, IdleTimeout: time.Minute})
+	}), &conns.Options{Loops: form, RequestTimeout: limit, IdleTimeout: time.Minute})
 	waiting, w := dial(t, addr)
 	fmt.Fprint(waiting, "a\nwait\nb\n")
 	if got, err := w.ReadString('\n'); got != "a\n" {
@@ -41,6 +42,7 @@ func testLater(t *testing.T, form int) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(waiting, "d\n")
+	time.Sleep(limit) // the handler's time is not the client's
 	close(hold)
 	for _, want := range []string{"wait\n", "b\n", "d\n"} {
 		if got, err := w.ReadString('\n'); got != want {
