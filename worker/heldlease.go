@@ -142,6 +142,9 @@ const watchPause = 10 * time.Millisecond
 // the lease is lost; other errors leave it as it is.
 func (h *heldLease) extend(ctx context.Context) error {
 	v, err := h.readClock(ctx)
+	if err == nil {
+		err = h.losses.checkServer(ctx, &v, h.record)
+	}
 	if err != nil {
 		return fmt.Errorf("ask the worker registry for the time: %w", err)
 	}

@@ -77,6 +77,30 @@ func TestHorizonOnLossyRegistry(t *testing.T) {
 	}
 }
 
+// A process may be paused between its questions for the incarnation and for the time, which is then
+// that of another server. It matters only near the horizon.
+func TestTimeOfAnotherServer(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		left   time.Duration // of the lease, by the time in the view
+		now    ServerEpoch
+		err    error
+		remain string // the incarnation
+	}{
+		{"far from the horizon", DefaultTolerance + time.Millisecond, ServerEpoch{}, errDown, "a"},
+		{"the same server", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "a"}, nil, "a"},
+		{"another one", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "b"}, nil, ""},
+		{"no answer", DefaultTolerance, ServerEpoch{}, errDown, ""},
+	} {
+		k := (&stillClock{wall: now}).keeper(t, epochs{nil, tt.now, tt.err}, Options{})
+		v := lossyView("a")
+		err := k.losses.checkServer(t.Context(), &v, Record{Horizon: now.Add(tt.left), Incarnation: "a"})
+		if v.epoch.Incarnation != tt.remain || (err != nil) != (tt.remain == "" && tt.err != nil) {
+			t.Errorf("%s: incarnation %q, %v", tt.name, v.epoch.Incarnation, err)
+		}
+	}
+}
+
 // A short lease ends unless the registry agrees to it in time, with a claim delay that is long
 // enough.
 func TestShortLeaseEnds(t *testing.T) {

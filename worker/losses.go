@@ -218,6 +218,21 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 	return nil
 }
 
+// checkServer takes the incarnation from v if it no longer answers: the process may have been paused
+// between the two questions, so that the time is another server's. It asks again only where the
+// tolerance between servers decides whether the lease has run out.
+func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error {
+	if v.epoch.Incarnation == "" || g.now(*v).Add(g.opts.Tolerance).Before(held.Horizon) {
+		return nil
+	}
+	latest := *v
+	err := g.readEpoch(ctx, &latest)
+	if latest.epoch.Incarnation != v.epoch.Incarnation {
+		v.epoch.Incarnation = ""
+	}
+	return err
+}
+
 // checkHorizon reports that the lease has run out: others may have held the worker ID since, and the
 // registry have lost that. They went by the clock of the server before, which may be ahead of the
 // present one's by the tolerance. This machine's clock has to agree, because a registry whose clock

@@ -6,8 +6,8 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 )
 
-// A lapseWorld is a lossWorld with one worker ID. The clocks of two servers of its registry differ by
-// almost the whole tolerance, in the one harmful direction.
+// A lapseWorld is a lossWorld with one worker ID. The clocks of two servers of its registry are off by
+// almost the whole tolerance each, in the one harmful direction.
 type lapseWorld struct{ *lossWorld }
 
 func newLapseWorld(seed uint64, sabotage string) *lapseWorld {
