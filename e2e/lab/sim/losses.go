@@ -95,6 +95,21 @@ func (p *process) countDown() (after bool) {
 	return after
 }
 
+// pauseSoon has a holder pause at a point, and returns when it does, or after an extension without one.
+func (p *process) pauseSoon(point string) {
+	p.mu.Lock()
+	p.pauses.point = point
+	p.mu.Unlock()
+	isPaused := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.paused != nil
+	}
+	for end := time.Now().Add(2 * lossExtend); !isPaused() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // pauseAt pauses the process at the chosen point, the first time only.
 func (p *process) pauseAt(point string) (paused bool) {
 	p.mu.Lock()

@@ -197,6 +197,9 @@ func (s *leaseServer) ServerEpoch(ctx context.Context) (worker.ServerEpoch, erro
 	}
 	epoch, err := s.Registry.ServerEpoch(s.pauseBefore(ctx, "epoch"))
 	s.asked = epoch
+	if s.p.pauseAt("answer") {
+		err = errors.Join(err, s.p.await())
+	}
 	return epoch, err
 }
 

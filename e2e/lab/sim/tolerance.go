@@ -47,8 +47,12 @@ func (w *lapseWorld) run() {
 // the worker ID. Then a server takes over that lacks this, and by whose clock the lease has not run out.
 func (w *lapseWorld) overtake(holder, heir *machine) {
 	p := holder.proc.Load()
+	if w.rng.IntN(2) == 0 {
+		p.pause()
+	} else { // within an extension
+		p.pauseSoon("answer")
+	}
 	limit := p.serve.(*leaseServer).node.Keeper().Status().Horizon
-	p.pause()
 	before := w.db.cells.Snapshot()
 	w.launch(heir)
 	w.clientsOf(heir)
