@@ -22,6 +22,7 @@ type steadyClient struct {
 const (
 	steadyPace  = 10 * time.Millisecond
 	steadyBatch = 10
+	steadyStock = 10 * int(time.Second/steadyPace) * steadyBatch // lasts for 10 seconds
 )
 
 // steadily begins a steady client of a server, which ends with the test.
@@ -66,13 +67,19 @@ func (c *steadyClient) since(begin time.Time) (ids int) {
 	return ids
 }
 
-// awaitAnswers waits until all members answer, which is when docs/cluster.md allows the next restart.
-func (m *memberSet) awaitAnswers() {
+// awaitReady waits until the next restart may come, see docs/cluster.md: all members answer, and each has
+// served for long enough to have stock for more than an election.
+func (m *memberSet) awaitReady() {
 	m.t.Helper()
-	until(m.t, time.Minute, "answers of all members", func() error {
+	until(m.t, time.Minute, "answers and stock of all members", func() error {
 		out := m.leaf(m.servers[0], "cluster", "status", "--cluster", m.addrs())
 		if strings.Count(out, " answers") != len(m.servers) {
 			return fmt.Errorf("%s", out)
+		}
+		for _, s := range m.servers {
+			if stock, err := s.stock(); err != nil || stock < steadyStock {
+				return fmt.Errorf("%s has %d IDs in stock: %w", s.name, stock, err)
+			}
 		}
 		return nil
 	})
@@ -89,7 +96,7 @@ func TestMembersRestart(t *testing.T) {
 		clients[i] = m.steadily(s)
 	}
 	for i, s := range m.servers {
-		m.awaitAnswers()
+		m.awaitReady()
 		begin := time.Now()
 		clients[i].turn.Lock() // as a load balancer does before the restart
 		s.now.Load().stop()
