@@ -158,13 +158,19 @@ func (r *tailRun) watchStore(ctx context.Context) error {
 	})(ctx)
 }
 
-// watchCores sees when the generator or a thread of the server waited for a core.
+// watchCores sees when the generator or a thread of the server waited for a core, and when the host
+// of this virtual machine gave a core to others.
 func (r *tailRun) watchCores(ctx context.Context) error {
 	const pause, least = 10 * time.Millisecond, 2 * time.Millisecond
 	waited := make(map[string]time.Duration)
+	stolen := stolenTicks()
 	for from := time.Now(); ctx.Err() == nil; {
 		time.Sleep(pause)
 		now := time.Now()
+		if n := stolenTicks(); n > stolen {
+			r.saw("the host gave a core to others", from, now)
+			stolen = n
+		}
 		if now.Sub(from) > pause+least {
 			r.saw("the generator waited for a core", from, now)
 		}
@@ -182,6 +188,18 @@ func (r *tailRun) watchCores(ctx context.Context) error {
 		from = now
 	}
 	return nil
+}
+
+// stolenTicks is the time, in hundredths of a second, in which a core was ready and the host ran something
+// else; see proc_stat(5).
+func stolenTicks() int64 {
+	text, _ := os.ReadFile("/proc/stat")
+	fields := strings.Fields(string(text))
+	if len(fields) < 9 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(fields[8], 10, 64)
+	return n
 }
 
 // runDelay is how long a thread has been ready without running; 0 once it has ended.
@@ -248,13 +266,33 @@ func (r *tailRun) explain(t *strings.Builder) float64 {
 			worst[c] = max(worst[c], s.to.Sub(s.from))
 		}
 	}
-	t.WriteString("\n| during requests above 5 ms | requests | the slowest, ms |\n|---|---|---|\n")
+	t.WriteString("\n| during requests above 5 ms | requests | the slowest, ms | share of the time |\n|---|---|---|---|\n")
 	causes := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(causes, func(a, b string) int { return counts[b] - counts[a] })
 	for _, c := range causes {
-		fmt.Fprintf(t, "| %s | %d | %s |\n", c, counts[c], short(worst[c].Seconds()*1000))
+		fmt.Fprintf(t, "| %s | %d | %s | %s |\n", c, counts[c], short(worst[c].Seconds()*1000), r.shareOf(c))
 	}
 	return 100 * (1 - float64(counts[none])/float64(max(1, len(r.slow))))
+}
+
+// shareOf returns the share of the run in which something happened, whether a request was slow or not: what
+// happens all the time explains nothing. seen is in order.
+func (r *tailRun) shareOf(what string) string {
+	var total time.Duration
+	var end time.Time
+	for _, e := range r.seen {
+		if e.what != what || !e.to.After(end) {
+			continue
+		}
+		if e.from.Before(end) {
+			e.from = end
+		}
+		total, end = total+e.to.Sub(e.from), e.to
+	}
+	if total == 0 {
+		return "–"
+	}
+	return short(100*total.Seconds()/time.Since(r.began).Seconds()) + " %"
 }
 
 // A slowTarget notes slow requests.
