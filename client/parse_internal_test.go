@@ -1,6 +1,8 @@
 package client
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,25 @@ func TestParse(t *testing.T) {
 	} {
 		if servers, token, err := parse(text); err == nil || servers != nil || token != "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %q, %v", text, servers, token, err)
+		}
+	}
+}
+
+// Each grant, and no error, adds its tag to the list, or changes its step.
+func TestStoreRemembersGrants(t *testing.T) {
+	s, failed := new(store), errors.New("x")
+	for _, c := range []struct {
+		tag  string
+		step int64
+		err  error
+		want map[string]int64
+	}{
+		{"none", 3, failed, nil}, {"a", 5, nil, map[string]int64{"a": 5}}, {"b", 7, nil, map[string]int64{"a": 5, "b": 7}},
+		{"a", 6, nil, map[string]int64{"a": 6, "b": 7}}, {"b", 9, failed, map[string]int64{"a": 6, "b": 7}},
+	} {
+		g, err := s.remember(c.tag)(segment.Grant{Step: c.step}, c.err)
+		if g.Step != c.step || err != c.err || !maps.Equal(s.steps, c.want) {
+			t.Errorf("%+v: passed on %+v, %v; the list is %v", c, g, err, s.steps)
 		}
 	}
 }

@@ -233,7 +233,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		t.Errorf("a lost change: %v", err)
 	}
 	for _, r := range []*leafv1.TakeRequest{{}, {Period: "2026"}} {
-		f.set(says(&leafv1.TakeResponse{Period: r.GetPeriod()}, nil))
+		f.set(says(&leafv1.TakeResponse{Period: "2026"}, nil)) // the present one, too
 		if _, err := c.Issue(ctx, r, 1); err != nil {
 			t.Errorf("%v: %v", r, err)
 		}
@@ -366,5 +366,34 @@ func TestVersionsGoWithTheirTag(t *testing.T) {
 		if e := proto.Unmarshal(f.calls()[0].body, req); e != nil || (err == nil) != (step.version != "") || req.GetBefore() != step.before {
 			t.Errorf("%+v: %v, %v", step, req, err)
 		}
+	}
+}
+
+// A record that no registry can have is refused without a call, in either place of a swap.
+func TestBadRecords(t *testing.T) {
+	f := startFake(t, says(&leafv1.SwapResponse{}, nil))
+	r := Registry{openTo(t, Options{}, f)}
+	bad := worker.Record{Worker: 3, Term: 1, Horizon: time.UnixMilli(-5)}
+	for _, pair := range [][2]worker.Record{{bad, {Worker: 3}}, {{Worker: 3}, bad}} {
+		if got, err := r.Swap(t.Context(), pair[0], pair[1]); err == nil || !got.IsZero() || len(f.calls()) > 0 {
+			t.Errorf("%v: %v, %v", pair, got, err)
+		}
+	}
+	if _, err := RecordMessage(bad); err == nil {
+		t.Error("a message for a record with a negative horizon")
+	}
+}
+
+// A mask comes back with its fingerprint; anything else than the value is another one.
+func TestFingerprintOfAMask(t *testing.T) {
+	want := segment.TagOptions{segment.OptionMask: "k1:10^9", segment.OptionOrder: "strict"}
+	for have, ok := range map[string]bool{"k1:10^9:0123456789ab": true, "k1:10^9": true, "k1:10^99": false, "": false} {
+		err := CheckOptions(want, &leafv1.Tag{Options: map[string]string{segment.OptionMask: have, segment.OptionOrder: "strict"}})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", have, err)
+		}
+	}
+	if err := CheckOptions(want, &leafv1.Tag{Options: map[string]string{segment.OptionMask: "k1:10^9", segment.OptionOrder: "strict:x"}}); err == nil {
+		t.Error("another option has more behind a colon")
 	}
 }

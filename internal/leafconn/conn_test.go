@@ -51,7 +51,7 @@ func TestOpenBeginsAnywhere(t *testing.T) {
 // No dial, handshake or ping takes for ever, and a proxy of the environment is used.
 func TestTransport(t *testing.T) {
 	c := openThree(t)
-	if tr := c.transport(); tr.Proxy == nil || tr.DialContext == nil || tr.HTTP2.PingTimeout != dialTimeout || tr.HTTP2.SendPingTimeout != dialTimeout {
+	if tr := c.transport(); tr.Proxy == nil || !tr.ForceAttemptHTTP2 || tr.DialContext == nil || tr.HTTP2.PingTimeout != dialTimeout || tr.HTTP2.SendPingTimeout != dialTimeout {
 		t.Errorf("got %+v", tr)
 	}
 }
@@ -197,6 +197,10 @@ func TestForeignStore(t *testing.T) {
 			t.Errorf("%+v: %v", step, err)
 		}
 	}
+	servers[0].set(says(&leafv1.TakeResponse{Store: "two", Texts: []string{"x"}}, nil))
+	if _, err := c.Take(t.Context(), "uuid", "", 1); !errors.Is(err, segment.ErrForeignStore) || errors.Is(err, leaf.ErrInvalid) {
+		t.Errorf("texts of another store: %v", err)
+	}
 }
 
 // A server that may not tell its identity, or has none, has an empty one; a silent one is an error.
@@ -286,24 +290,17 @@ func TestWhenToHedge(t *testing.T) {
 	})
 }
 
-// Each silent server costs the time to the next one; after the last one the call waits.
-func TestHedgeAsksAllServers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := openThree(t)
-		order := c.order()
-		begin := time.Now()
-		_, err := inTurn(t.Context(), c, c.hedge, func(ctx context.Context, s *server) (numbered, error) {
-			if s != order[2] {
-				<-ctx.Done()
-				return numbered{}, ctx.Err()
-			}
-			time.Sleep(time.Hour)
-			return numbered{}, nil
-		})
-		if took := time.Since(begin); err != nil || took != 2*defaultHedge+time.Hour {
-			t.Errorf("answered after %v, %v", took, err)
-		}
-	})
+// The path of a URL may be a slash.
+func TestSlashBehindTheHost(t *testing.T) {
+	f := startFake(t, says(&leafv1.AdvanceResponse{}, nil))
+	c, err := Open([]string{f.URL + "/"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := (Store{c}).Advance(t.Context(), "order", 1); err != nil || f.calls()[0].procedure != "Advance" {
+		t.Errorf("got %v", err)
+	}
 }
 
 // If all servers fail, the error has each one's; one that is still asked may answer.

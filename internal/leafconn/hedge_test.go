@@ -2,6 +2,7 @@ package leafconn
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -86,6 +87,48 @@ func TestHedgeAfterSilence(t *testing.T) {
 			return numbered{}, ctx.Err()
 		})
 		if took := time.Since(begin); err != nil || took != defaultHedge {
+			t.Errorf("answered after %v, %v", took, err)
+		}
+	})
+}
+
+// Once a server has answered, the calls to the others end.
+func TestAnswerEndsOtherCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openThree(t)
+		first := c.order()[0]
+		ended := make(chan error, 1)
+		_, err := inTurn(context.WithoutCancel(t.Context()), c, c.hedge, func(ctx context.Context, s *server) (numbered, error) {
+			if s == first {
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Hour):
+				}
+				ended <- ctx.Err()
+			}
+			return numbered{}, nil
+		})
+		if other := <-ended; err != nil || !errors.Is(other, context.Canceled) {
+			t.Errorf("%v, and the other call ended with %v", err, other)
+		}
+	})
+}
+
+// Each silent server costs the time to the next one; after the last one the call waits.
+func TestHedgeAsksAllServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openThree(t)
+		order := c.order()
+		begin := time.Now()
+		_, err := inTurn(t.Context(), c, c.hedge, func(ctx context.Context, s *server) (numbered, error) {
+			if s != order[2] {
+				<-ctx.Done()
+				return numbered{}, ctx.Err()
+			}
+			time.Sleep(time.Hour)
+			return numbered{}, nil
+		})
+		if took := time.Since(begin); err != nil || took != 2*defaultHedge+time.Hour {
 			t.Errorf("answered after %v, %v", took, err)
 		}
 	})
