@@ -110,7 +110,7 @@ func (b *Buffer) tooSmall(n int64) bool {
 // cut takes the first run of n IDs off the stock and drops the IDs below it; the caller holds b.mu.
 // Without such a run the range is empty and the stock does not change.
 func (b *Buffer) cut(n int64) (run leaf.Range) {
-	if b.end != nil || !b.hasRun(n) {
+	if !b.hasRun(n) {
 		return leaf.Range{}
 	}
 	s := b.current.Load()

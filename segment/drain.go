@@ -34,10 +34,9 @@ func (b *Buffer) Close(ctx context.Context) error {
 		}
 	}
 	b.mu.Lock()
-	end := b.end
 	unused, last, high := b.finish(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed))
 	b.mu.Unlock()
-	if end != nil || !quiet || unused.Empty() {
+	if !quiet || unused.Empty() {
 		return nil
 	}
 	return b.giveBack(ctx, unused, last, high)

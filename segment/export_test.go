@@ -13,11 +13,20 @@ func AddOption(t *testing.T, o Option) {
 	t.Cleanup(func() { optionTable = before })
 }
 
-// LimitHashed bounds how many tags of a listing a set keeps as hashes, for the time of a test.
-func LimitHashed(t *testing.T, n int) {
-	before := maxHashed
-	maxHashed = n
-	t.Cleanup(func() { maxHashed = before })
+// LimitListed bounds how many tags of a listing a set keeps by name and as hashes, for the time of a
+// test.
+func LimitListed(t *testing.T, names, hashes int) {
+	listed, hashed := maxListed, maxHashed
+	maxListed, maxHashed = names, hashes
+	t.Cleanup(func() { maxListed, maxHashed = listed, hashed })
+}
+
+// Kept returns how many tags the set keeps of the latest listing by name and as hashes, and whether
+// these are all.
+func (s *Set) Kept() (names, hashes int, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.listed), len(s.hashed), s.whole
 }
 
 // Collide has the latest listing have a tag of another name with the hash of this one.

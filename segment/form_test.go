@@ -21,6 +21,7 @@ func TestFormOption(t *testing.T) {
 		"quote":             {o{"form": `"{n}`}, false},
 		"backslash":         {o{"form": `\{n}`}, false},
 		"long":              {o{"form": "a234567890b234567890c234567890d234567890e23456-{n}"}, false}, // 47 and 19
+		"longest":           {o{"form": "a234567890b234567890c234567890d234567890e234-{n}"}, true},    // 45 and 19
 		"period":            {o{"form": "{period:yyyyMMdd}{n}", "period": "day"}, true},
 		"week":              {o{"form": "{period:yyyyMMdd}{n}", "period": "week", "zone": "Asia/Tokyo"}, true},
 		"month":             {o{"form": "{n}/{period:yyyyMM}", "period": "month"}, true},

@@ -303,3 +303,19 @@ func TestChanged(t *testing.T) {
 		t.Errorf("got %+v, %v", g, err)
 	}
 }
+
+// Two loans go back together only where nobody had an ID between them.
+func TestReturnOfTwoLoans(t *testing.T) {
+	for between, want := range map[int]error{0: nil, 1: leaf.ErrInvalid} {
+		b := segment.NewBuffer(newStore(t, 1, 1000), "order", nil)
+		next(t, b)
+		first := lendN(t, b, 5, leaf.Range{Start: 2, End: 7})
+		for range between {
+			next(t, b)
+		}
+		at := int64(7 + between)
+		second := lendAfter(t, b, 5, first.Version, leaf.Range{Start: at, End: at + 5})
+		wantError(t, b.Return(t.Context(), second, 4), want)
+		closeBuffer(t, b)
+	}
+}

@@ -98,7 +98,7 @@ func TestFirstUseAmongManyTags(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		t.Run(fmt.Sprint(kept), func(t *testing.T) {
 			if !kept {
-				segment.LimitHashed(t, 0)
+				segment.LimitListed(t, 100_000, 0)
 			}
 			synctest.Test(t, func(t *testing.T) {
 				store := newStore(t, 1, 10)

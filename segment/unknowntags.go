@@ -14,14 +14,12 @@ import (
 // A tag is unknown if it was neither in the latest listing of the store nor ever
 // granted anything: callers may ask for any name. What unknown tags cost is bounded, so
 // that those that exist are served however many others are asked for.
-const (
-	maxUnknown = 1024    // buffers of unknown tags
-	maxListed  = 100_000 // tags of a listing in memory, by name
-)
+const maxUnknown = 1024 // buffers of unknown tags
 
-// maxHashed is how many more are kept as hashes. Only what a tag costs depends on them: one with the
-// hash of another is looked up like a listed one, and the store says that it has none of that name.
-var maxHashed = 2_000_000
+// maxListed is how many tags of a listing are kept by name, and maxHashed how many more as hashes.
+// Only what a tag costs depends on the hashes: one with the hash of another is looked up like a listed
+// one, and the store says that it has none of that name.
+var maxListed, maxHashed = 100_000, 2_000_000
 
 // An unknownTags is the buffers of unknown tags. Its lock is the innermost.
 type unknownTags struct {
