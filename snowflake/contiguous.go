@@ -19,10 +19,8 @@ func (g *Generator) TakeContiguous(ctx context.Context, n int) (leaf.Range, erro
 			leaf.ErrNotContiguous, most, g.layout.Tick, n)
 	}
 	l, want := g.current.Load(), uint64(n)
-	if gate := l.gate.Load(); gate != 0 {
-		if from, ok := l.batchInTick(want, gate); ok {
-			return l.appendRanges(nil, 0, from, from+want)[0], nil
-		}
+	if from, ok := l.batchInTick(want, l.gate.Load()); ok {
+		return l.appendRanges(nil, 0, from, from+want)[0], nil
 	}
 	pieces, err := g.wait(ctx, 2*want-1) // so many slots in a row have n of one tick among them
 	if err != nil {

@@ -94,10 +94,8 @@ func (g *Generator) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.R
 			leaf.ErrInvalid, n, most, max(g.opts.MaxAhead, 0), g.opts.Wait)
 	}
 	l := g.current.Load()
-	if gate := l.gate.Load(); gate != 0 {
-		if from, ok := l.batch(uint64(n), gate); ok {
-			return l.appendRanges(dst, len(dst), from, from+uint64(n)), nil
-		}
+	if from, ok := l.batch(uint64(n), l.gate.Load()); ok {
+		return l.appendRanges(dst, len(dst), from, from+uint64(n)), nil
 	}
 	pieces, err := g.wait(ctx, uint64(n))
 	if err != nil {

@@ -155,11 +155,7 @@ func (l Layout) start(tick int64) int64 {
 // ticks returns the number of ticks: those with enough bits that end within the Unix milliseconds
 // of an int64.
 func (l Layout) ticks() int64 {
-	ticks := l.since(math.MaxInt64) / uint64(l.tick())
-	if l.TimeBits < 63 {
-		ticks = min(ticks, 1<<l.TimeBits)
-	}
-	return int64(min(ticks, math.MaxInt64))
+	return int64(min(l.since(math.MaxInt64)/uint64(l.tick()), uint64(1)<<l.TimeBits, math.MaxInt64))
 }
 
 // since returns the milliseconds from the epoch to ms, which must not be before it. With an epoch

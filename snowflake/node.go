@@ -108,11 +108,8 @@ func NewNode(reg worker.Registry, opts *NodeOptions) (*Node, error) {
 }
 
 func processName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s pid %d", host, os.Getpid())
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s pid %d", cmp.Or(host, "unknown"), os.Getpid())
 }
 
 // Start has the node claim a worker ID, and keep one until [Node.Close]. It returns at once;

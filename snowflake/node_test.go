@@ -215,3 +215,47 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A node that was never started has nothing to close, and no other error becomes one of its worker ID.
+func TestCloseBeforeStart(t *testing.T) {
+	n, err := snowflake.NewNode(memory.New().Registry(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := n.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, err := range []error{leaf.ErrClock, leaf.ErrOverflow} {
+		if got := n.Explain(err); got != err {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+}
+
+// A node sets the layouts, the users and the reach of its lease itself.
+func TestNodeSetsItsLease(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		registry := memory.New().Registry()
+		n, err := snowflake.Open(t.Context(), registry, &snowflake.NodeOptions{Keeper: worker.Options{
+			Layouts: []worker.ServedLayout{{Name: "x"}}, MaxAhead: time.Hour, LeastAhead: time.Hour, LeaseUsers: []worker.LeaseUser{nil},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close(t.Context())
+		records, err := registry.List(t.Context())
+		if err != nil || len(records) != 1 || len(records[0].Layouts) == 0 {
+			t.Fatalf("got %+v, %v", records, err)
+		}
+		for _, l := range records[0].Layouts {
+			if l.Name != "leaf" {
+				t.Errorf("the layout %+v is on record", l)
+			}
+		}
+		if host, pid, _ := strings.Cut(records[0].Owner, " pid "); host == "" || pid == "" {
+			t.Errorf("the owner is %q", records[0].Owner)
+		}
+	})
+}

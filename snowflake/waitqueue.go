@@ -88,7 +88,7 @@ func (l *leaseCursor) batch(n, gate uint64) (from uint64, ok bool) {
 // wait returns n slots once they are reserved, in order.
 func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 	w, timeout, err := g.join(ctx, n)
-	if err != nil || timeout == 0 {
+	if timeout == 0 {
 		return w.pieces, err
 	}
 	timer := time.NewTimer(timeout)
@@ -105,7 +105,7 @@ func (g *Generator) wait(ctx context.Context, n uint64) ([]piece, error) {
 }
 
 // join queues a call for n slots, unless waiting cannot help. A timeout of 0 says that the
-// call got them at once.
+// call got them at once, or the error.
 func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
