@@ -177,3 +177,16 @@ func TestCursorDropsItsBlock(t *testing.T) {
 		t.Errorf("after the end: %d", id)
 	}
 }
+
+// The cursor of a set takes whole blocks.
+func TestBlockOfASet(t *testing.T) {
+	set := segment.NewSet(newStore(t, 1, 100), nil)
+	defer set.Close(t.Context())
+	if _, err := set.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	nextOf(t, set.Cursor("order", 5))
+	if st, _ := set.Server().Of("order"); st.Issued != 6 {
+		t.Errorf("%d issued", st.Issued)
+	}
+}

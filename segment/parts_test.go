@@ -312,6 +312,9 @@ func TestTableRarelyGrows(t *testing.T) {
 			made, slots = made+1, table.slots.Load()
 		}
 		table.remove(b)
+		if table.get("") != nil {
+			t.Fatal("what was removed has the empty name")
+		}
 	}
 	if made > tags/4 || len(*slots) > 8 {
 		t.Errorf("made anew %d times for one buffer at a time, with %d slots", made, len(*slots))

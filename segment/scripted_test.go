@@ -3,6 +3,7 @@ package segment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"testing"
 
@@ -95,5 +96,28 @@ func TestStopRemembersTheServer(t *testing.T) {
 	}
 	if err := b.Close(t.Context()); err != nil || memory.mark != (Mark{High: 2, Server: "a"}) {
 		t.Errorf("%v, remembered %+v", err, memory.mark)
+	}
+}
+
+// A counter that goes back again while it is lifted is lifted above the first lift.
+func TestLossDuringALift(t *testing.T) {
+	const jump = 1000
+	b := NewBuffer(&lyingStore{}, "order", &Options{RegressionJump: jump, Memory: marked{mark: Mark{High: 2000}}})
+	b.guard.recall()
+	floor := int64(2000)
+	for _, end := range []int64{505, 405, 305} {
+		lift, err := b.guard.admit(Grant{Range: leaf.Range{Start: end - 5, End: end}, Step: 1})
+		if err != nil || end+lift < floor+jump {
+			t.Errorf("at %d: lifts by %d to %d, %v, want at least %d above %d", end, lift, end+lift, err, jump, floor)
+		}
+		floor = end + lift
+	}
+}
+
+// The IDs of a foreign store are lost.
+func TestForeignGrantIsLost(t *testing.T) {
+	b := NewBuffer(&lyingStore{grant: Grant{Range: leaf.Range{Start: 1, End: 11}, Step: 10, Store: "b"}}, "order", &Options{StoreID: "a"})
+	if _, err := b.fetch(t.Context(), "", 10); !errors.Is(err, ErrForeignStore) || b.Stats().Lost != 10 {
+		t.Errorf("%v, %d lost", err, b.Stats().Lost)
 	}
 }

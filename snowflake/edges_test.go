@@ -266,6 +266,13 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%d + %d = %d", c[0], c[1], got)
 		}
 	}
+	for year, ok := range map[int]bool{0: false, 1: true, 9999: true, 10_000: false} {
+		l := leafLayout
+		l.Epoch = time.Date(year, 2, 1, 0, 0, 0, 0, time.UTC)
+		if err := l.Check(); (err == nil) != ok {
+			t.Errorf("an epoch in the year %d: %v", year, err)
+		}
+	}
 	for name := range map[string]bool{"leaf": true, "uid": true, "uid-baidu": true, "js53": true} {
 		if l, ok := Preset(name); !ok || l.Check() != nil {
 			t.Errorf("%s: %v, %v", name, l, ok)
