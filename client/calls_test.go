@@ -69,7 +69,7 @@ func TestNoHedge(t *testing.T) {
 	for silent.Calls("Take") == 0 { // clients begin with either
 		var mu sync.Mutex
 		var ended error
-		c := connect(t, &client.Options{Hedge: -1, CallTimeout: 400 * time.Millisecond, OnCall: func(call client.Call) {
+		c := connect(t, &client.Options{Hedge: -1, CallTimeout: time.Second, Wait: time.Minute, OnCall: func(call client.Call) {
 			mu.Lock()
 			defer mu.Unlock()
 			if call.Server == silent.Host() {
