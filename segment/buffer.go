@@ -309,7 +309,9 @@ func (b *Buffer) pop() bool {
 	s := b.current.Load()
 	b.account.retired += s.size
 	b.current.Store(b.queue[0])
-	b.queue = b.queue[1:]
+	if b.queue = b.queue[1:]; len(b.queue) == 0 {
+		b.queue = nil // and its memory
+	}
 	return true
 }
 

@@ -90,16 +90,17 @@ func (b *Buffer) finish(err error) (unused leaf.Range, last Grant, high int64) {
 		rest := s.seal()
 		b.account.retired += rest.Start - s.start
 		b.account.lost += rest.Len() // until it is given back
+		grant := s.from.grant()
 		touch := unused.End == rest.Start
 		switch {
-		case !unused.Empty() && touch && s.grant.sameCounter(last):
+		case !unused.Empty() && touch && grant.sameCounter(last):
 			rest.Start = unused.Start
-		case rest.Start == s.grant.Range.Start:
+		case rest.Start == grant.Range.Start:
 			high = s.known
 		default:
 			high = rest.Start
 		}
-		unused, last = rest, *s.grant
+		unused, last = rest, grant
 	}
 	b.queue = nil
 	b.wakeAll()

@@ -40,7 +40,7 @@ func liveBytes() int64 {
 // A tag after one use costs less than a kilobyte, including the memory of its counter and its name
 // in the listing.
 func TestTagFootprint(t *testing.T) {
-	const n, most = 20_000, 1152
+	const n, most = 20_000, 1088
 	before := liveBytes()
 	marks, err := OpenMemory(t.TempDir()+"/counters", nil)
 	if err != nil {

@@ -67,6 +67,16 @@ func (s *shared) checkStore(grant Grant) error {
 	return fmt.Errorf("%w: its identity is %q, that of the known store is %q", ErrForeignStore, grant.Store, s.id.known)
 }
 
+// keptStore returns an identity from the memory of the known one: a driver makes a text for each grant.
+func (s *shared) keptStore(identity string) string {
+	s.id.mu.Lock()
+	defer s.id.mu.Unlock()
+	if identity == s.id.known {
+		return s.id.known
+	}
+	return identity
+}
+
 func (s *shared) rememberStore() {
 	if err := s.Memory.Remember(identityTag, "", Mark{Server: s.id.known}); err != nil {
 		s.Logger.Warn("the identity of the store will not be remembered across a restart", "err", err)

@@ -104,7 +104,7 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 		start = l.start
 	}
 	b.loan = &loan{span: s, start: start, end: r.End, version: rand.Text()}
-	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.grant.Store}
+	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.from.store}
 }
 
 // takeBack puts the unused end of a caller's loan, from start on, back into the stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers

@@ -207,9 +207,9 @@ func (b *Buffer) accept(grant Grant) {
 	usable := b.aboveFloor(grant.Range)
 	a.lost += grant.Range.Len() - usable.Len()
 	if !usable.Empty() {
-		s := newSpan(grant)
+		s := spanOf(usable, originOf(grant))
 		s.known = b.guard.before
-		b.queue = append(b.queue, s.cut(usable))
+		b.queue = append(b.queue, s)
 	}
 	b.serveRuns()
 	b.wakeAll()
@@ -237,6 +237,7 @@ func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, erro
 			b.lose(grant.Range.Len())
 			return Grant{}, &leaf.StoreError{Err: fmt.Errorf("tag %q: %w", b.tag, err)}
 		}
+		grant.Store = b.opts.keptStore(grant.Store)
 		if grant.Masked != nil {
 			return grant, nil // of a server, which has a guard
 		}

@@ -18,12 +18,28 @@ type span struct {
 	start int64
 	size  int64
 	quiet atomic.Int64 // while used is not above this, no caller looks at the stock
-	grant *Grant       // that the span came from
+	from  *origin      // the grant that the span came from
 	known int64        // the mark of the guard before that grant: nothing above was issued
 
 	_    [cacheLine - 40]byte
 	used atomic.Int64 // IDs reserved from the front; size or more: drained
 	_    [cacheLine - 8]byte
+}
+
+// An origin is a grant to a stock, which has no period and no hidden numbers. There may be very many.
+type origin struct {
+	numbers                        leaf.Range
+	step                           int64
+	source, server, store, version string
+	guarded                        bool
+}
+
+func originOf(g Grant) *origin {
+	return &origin{g.Range, g.Step, g.Source, g.Server, g.Store, g.Version, g.Guarded}
+}
+
+func (o *origin) grant() Grant {
+	return Grant{Range: o.numbers, Step: o.step, Source: o.source, Server: o.server, Store: o.store, Version: o.version, Guarded: o.guarded}
 }
 
 // cacheLine is the unit of transfer between the cores of a machine.
@@ -32,18 +48,22 @@ const cacheLine = 64
 // noIDs is the drained span that every buffer begins with.
 var noIDs = newSpan(Grant{})
 
-// newSpan's first look at the stock is due when 10 % are used, Leaf's rule, and
-// at the latest with the last ID.
 func newSpan(grant Grant) *span {
-	s := &span{start: grant.Range.Start, size: grant.Range.Len(), grant: &grant}
+	return spanOf(grant.Range, originOf(grant))
+}
+
+// spanOf's first look at the stock is due when 10 % are used, Leaf's rule, and
+// at the latest with the last ID.
+func spanOf(part leaf.Range, from *origin) *span {
+	s := &span{start: part.Start, size: part.Len(), from: from}
 	s.quiet.Store(max(0, min(s.size/10+1, s.size-1)))
 	return s
 }
 
 // cut returns a span of a part of s, which serves no more.
 func (s *span) cut(part leaf.Range) *span {
-	c := newSpan(Grant{Range: part})
-	c.grant, c.known = s.grant, s.known
+	c := spanOf(part, s.from)
+	c.known = s.known
 	return c
 }
 

@@ -5,8 +5,11 @@ import (
 	"context"
 	"iter"
 	"math"
+	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/leaf-id/leaf"
 )
@@ -65,5 +68,24 @@ func TestLateCallerAfterACut(t *testing.T) {
 	}
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What goes back to the store with the rest of a span is the grant that it came from.
+func TestOrigin(t *testing.T) {
+	g := Grant{Range: leaf.Range{Start: 3, End: 9}, Step: 2, Source: "a", Server: "b", Store: "c", Guarded: true, Version: "d"}
+	if got := originOf(g).grant(); !reflect.DeepEqual(got, g) {
+		t.Errorf("got %+v, want %+v", got, g)
+	}
+}
+
+// Every grant has a text of its own for the identity of the store, and the buffers keep one.
+func TestKeptStore(t *testing.T) {
+	s := &shared{id: storeID{known: "ours"}}
+	if got := s.keptStore(strings.Clone("ours")); got != "ours" || unsafe.StringData(got) != unsafe.StringData(s.id.known) {
+		t.Errorf("got %q", got)
+	}
+	if got := s.keptStore("theirs"); got != "theirs" {
+		t.Errorf("got %q", got)
 	}
 }
