@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -101,8 +102,13 @@ func TestExplain(t *testing.T) {
 		{"", at(2002), at(2022)}, {"", at(2020), at(2031)}, {"", at(2031), at(2040)}}
 	var text strings.Builder
 	share := r.explain(&text)
+	counted := regexp.MustCompile(` [^|]*\|\n`).ReplaceAllString(text.String(), "\n") // without the share of the time
 	want := "| nothing of this | 3 | 990 |\n| collection of garbage | 2 | 20 |\n| listing | 2 | 25 |\n| no more, but a queue that it left | 1 | 11 |\n| scrape | 1 | 25 |\n"
-	if !strings.HasSuffix(text.String(), want) || share != 62.5 {
+	if !strings.HasSuffix(counted, want) || share != 62.5 {
 		t.Errorf("%v %%:\n%s", share, text.String())
+	}
+	r.saw("scrape", at(110), at(130))
+	if scrapes, nothing := r.timeOf("scrape"), r.timeOf("nothing of this"); scrapes != 30*time.Millisecond || nothing != 0 {
+		t.Errorf("scrapes took %v, nothing %v", scrapes, nothing)
 	}
 }

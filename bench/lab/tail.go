@@ -276,9 +276,17 @@ func (r *tailRun) explain(t *strings.Builder) float64 {
 }
 
 // shareOf returns the share of the run in which something happened, whether a request was slow or not: what
-// happens all the time explains nothing. seen is in order.
+// happens all the time explains nothing.
 func (r *tailRun) shareOf(what string) string {
-	var total time.Duration
+	total := r.timeOf(what)
+	if total == 0 {
+		return "–"
+	}
+	return short(100*total.Seconds()/time.Since(r.began).Seconds()) + " %"
+}
+
+// timeOf returns for how long something happened. seen is in order.
+func (r *tailRun) timeOf(what string) (total time.Duration) {
 	var end time.Time
 	for _, e := range r.seen {
 		if e.what != what || !e.to.After(end) {
@@ -289,10 +297,7 @@ func (r *tailRun) shareOf(what string) string {
 		}
 		total, end = total+e.to.Sub(e.from), e.to
 	}
-	if total == 0 {
-		return "–"
-	}
-	return short(100*total.Seconds()/time.Since(r.began).Seconds()) + " %"
+	return total
 }
 
 // A slowTarget notes slow requests.
