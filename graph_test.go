@@ -72,5 +72,5 @@ func node(name string) string {
 	return strings.NewReplacer("/", "_", " ", "_", "-", "_", ".", "root").Replace(name)
 }
 
-// label is what stands in a box.
+// label is the text in a box.
 func label(name string) string { return strings.Replace(name, ".", "leaf (the root)", 1) }

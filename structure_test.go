@@ -119,7 +119,7 @@ func item(text string) string {
 	return out + "\n"
 }
 
-// findRoom returns the title of a folder's room; "" if it has none.
+// findRoom returns the title of a folder's room; "" if it has no room.
 func findRoom(folder string) string {
 	for _, r := range rooms {
 		if slices.ContainsFunc(r.patterns, func(pattern string) bool {
@@ -138,7 +138,7 @@ func titles() (all []string) {
 	return all
 }
 
-// testOnly reports whether a folder has nothing but tests and what they need.
+// testOnly reports whether a folder has nothing but tests and their helpers.
 func testOnly(folder string) bool {
 	return within(folder, "driver/drivertest") || within(folder, "internal/testserver") || folder == "worker/model" || within(folder, "clients")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 )
 
-// A client without a token sends none.
+// A client without a token sends no credentials.
 func TestNoToken(t *testing.T) {
 	var mu sync.Mutex
 	var headers []http.Header
@@ -87,7 +87,7 @@ func TestNoHedge(t *testing.T) {
 	}
 }
 
-// What no server was told drops nothing of this program's stock.
+// A report that reached no server drops nothing of this program's stock.
 func TestObserveWithoutAServer(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	c := connect(t, nil, server)

@@ -156,7 +156,7 @@ func TestObserveDropsExactly(t *testing.T) {
 		t.Errorf("got %+v, %v, want at least the 4 from 2 to 5", o, err)
 	}
 	wantNext(t, c, 6)
-	if o, err := other.Observe(t.Context(), "order", 50_000); err != nil || o.Dropped == 0 { // the server has none below now
+	if o, err := other.Observe(t.Context(), "order", 50_000); err != nil || o.Dropped == 0 { // the server has no IDs below now
 		t.Fatalf("got %+v, %v, want what the server dropped", o, err)
 	}
 	stock := c.Stats()[0].Stock

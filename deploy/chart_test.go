@@ -76,7 +76,7 @@ func render(t *testing.T, values string) (map[string]string, error) {
 	return files, err
 }
 
-// noted returns what the group of a pattern matches in the notes for the user.
+// noted returns the match of a pattern's group in the notes for the user.
 func noted(t *testing.T, values, pattern string) string {
 	t.Helper()
 	files, err := render(t, values)

@@ -321,7 +321,7 @@ func TestClusterOfCompose(t *testing.T) {
 	f.survives(advised(`exec ` + names[0] + ` /leaf (cluster add .*)`))
 }
 
-// documented returns what the group of a pattern matches on the page about containers.
+// documented returns the match of a pattern's group on the page about containers.
 func documented(t *testing.T, pattern string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/containers.md")

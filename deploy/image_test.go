@@ -96,7 +96,7 @@ func healthCheck(t *testing.T) []string {
 	return strings.Split(args, `", "`)
 }
 
-// dockerfile returns what the group of a pattern matches in the Dockerfile.
+// dockerfile returns the match of a pattern's group in the Dockerfile.
 func dockerfile(t *testing.T, pattern string) string {
 	t.Helper()
 	text, err := os.ReadFile("docker/Dockerfile")

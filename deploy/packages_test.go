@@ -76,7 +76,7 @@ func releaseEnv(t *testing.T, root string) []string {
 	return []string{m[1], m[2] + "=" + filepath.Join(root, m[3])}
 }
 
-// releaseConfig returns what a pattern and its groups match in the release's configuration.
+// releaseConfig returns the matches of a pattern and its groups in the release's configuration.
 func releaseConfig(t *testing.T, pattern string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../.goreleaser.yaml")

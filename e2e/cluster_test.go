@@ -221,7 +221,7 @@ func (c *cluster) raise() {
 	leafCommand(c.t, "tag", "raise", "--all", "--by", fmt.Sprint(int64(raised)), "--store", c.store.admin)
 }
 
-// quit ends a member in good order, whatever happens to the store meanwhile.
+// quit ends a member in good order, even while the store fails.
 func (m *member) quit() error {
 	l := m.now.Load()
 	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -64,7 +64,7 @@ func inMounts(t testing.TB, from, to string) []string {
 }
 
 // The data directory is copied to the same path in another mount namespace, and a second server
-// starts on the copy: it takes another worker ID, whatever happened to the first server.
+// starts on the copy: it takes another worker ID, in every state of the first server.
 func TestCopiedDataDirectory(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

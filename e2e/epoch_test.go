@@ -72,7 +72,7 @@ func TestFromOtherSnowflakes(t *testing.T) {
 			m := startMovers(t, len(processes), before)
 			s := serve(t, "--config", config(t, "leaf.yaml", "segment: {enable: false}\n"+yamlOf(t, page)), "--data", t.TempDir(), "--workers", newRegistry(t))
 			lowest := s.awaitSnowflake(time.Minute)
-			// The old processes go on while the first ID is on its way, so a few milliseconds may be missing.
+			// The old processes continue while the first ID is on its way, so a few milliseconds may be missing.
 			if ahead := time.Duration(lowest>>22-highest.Load()>>22) * time.Millisecond; ahead < 3651*24*time.Hour || ahead > 3654*24*time.Hour {
 				t.Errorf("our first ID is %v after the old ones, want ten years", ahead)
 			}

@@ -17,7 +17,7 @@ import (
 
 // TestForms has ten clients take texts of a tag, and two of them its plain numbers, from two servers
 // and a relay, while the servers are killed in turn. No two texts are alike, and each is that of a
-// number that nobody else got.
+// unique number.
 func TestForms(t *testing.T) {
 	const template = "T-{n:base32:8}{check:mod97-10}"
 	store := "sqlite:" + filepath.Join(t.TempDir(), "leaf.db")

@@ -53,7 +53,7 @@ func startTogether(t testing.TB, tr *tree, ports ...int) []*server {
 }
 
 // Three servers start at once on an empty ZooKeeper, next to a server of Java Leaf that found no
-// tree, and so keeps worker 0 whatever its node says.
+// tree, and so keeps worker 0, not its node's number.
 func TestFirstStartBesideJavaLeaf(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

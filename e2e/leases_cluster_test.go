@@ -301,7 +301,7 @@ func (n *leaseNode) setClock(d time.Duration) error {
 
 func (n *leaseNode) signal(sig syscall.Signal) error { return n.life.cmd.Process.Signal(sig) }
 
-// quit ends a node in good order, whatever happens to its registry meanwhile.
+// quit ends a node in good order, even while its registry fails.
 func (n *leaseNode) quit() {
 	err := n.signal(syscall.SIGTERM)
 	select {

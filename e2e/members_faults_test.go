@@ -15,7 +15,7 @@ import (
 // A memberFault happens to servers that are all members and served, and leaves them so.
 type memberFault struct {
 	name    string
-	missing func(*memberSet) error // the missing means of the system; nil: it needs none of them
+	missing func(*memberSet) error // the missing means of the system; nil: it needs no means
 	strike  func(*memberSet)
 }
 

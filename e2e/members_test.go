@@ -46,7 +46,7 @@ func TestMembers(t *testing.T) {
 	m.report(seed)
 }
 
-// suffer has a fault strike, if the system has what it takes, and waits until its traces are gone.
+// suffer has a fault strike, if the system has the means, and waits until its traces are gone.
 func (m *memberSet) suffer(f memberFault) {
 	m.t.Helper()
 	if f.missing != nil {
@@ -67,8 +67,8 @@ type memberSet struct {
 	t       *testing.T
 	config  string // the configuration file
 	hungry  bool   // each server has a client, and a disk of its own where the system has them
-	certs   string // the folder of certificates; "": none, all are on loopback
-	lan     *host  // the switch between the servers' hosts; nil: they have none
+	certs   string // the folder of certificates; "": all are on loopback
+	lan     *host  // the switch between the servers' hosts; nil: no switch
 	servers []*memberServer
 	count   int // of servers that there have been
 	begin   time.Time
@@ -371,7 +371,7 @@ func (m *memberSet) check() {
 	m.t.Logf("%d faults, %d answered calls, %d IDs, no duplicate, %d calls failed, %v", len(m.events), m.history.Answered(), ids, failed, time.Since(m.begin).Round(time.Second))
 }
 
-// struck notes a fault that is over.
+// struck notes a past fault.
 func (m *memberSet) struck(name string, begin time.Time) {
 	m.events = append(m.events, labcheck.Event{Name: name, Begin: begin.Sub(m.begin), End: time.Since(m.begin)})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A night is a moment at which clocks in a zone come to a day of another period, or would.
+// A night is a moment at which clocks in a zone reach a day of another period, or would.
 type night struct {
 	tag, period, zone string
 	moment            string
@@ -41,7 +41,7 @@ var midnightStores = []string{"sqlite", "redis", "mariadb", "postgres", "etcd", 
 // TestMidnight has 20 clients take numbers of tags with periods from three servers and a relay while
 // the periods end, all at the same moment. The zones of the servers are moved there, as a moved clock
 // would do. The clock of one server is late. Each answer names the period of a moment of its call, and
-// the numbers of a period increase without a gap, also of those who take one for yesterday. With faults
+// the numbers of a period increase without a gap, also for callers who take one for yesterday. With faults
 // there may be gaps.
 func TestMidnight(t *testing.T) {
 	for i, name := range midnightStores {

@@ -51,7 +51,7 @@ type sdkProgram struct {
 	granted []serverGrant // in turn
 }
 
-// A serverGrant is what is left of a range that a server gave a program.
+// A serverGrant is the rest of a range that a server gave a program.
 type serverGrant struct {
 	rest   leaf.Range
 	server string
@@ -96,7 +96,7 @@ func (p *sdkProgram) called(call leafsdk.Call) {
 	p.granted = append(p.granted, serverGrant{call.Range, server})
 }
 
-// note records what a call brought, by the servers that the IDs come from.
+// note records the result of a call, by the servers that the IDs come from.
 func (p *sdkProgram) note(r labcheck.Receipt, ranges []leaf.Range, err error) {
 	if err != nil {
 		p.c.fail(r, 1, err)

@@ -24,7 +24,7 @@ import (
 
 // TestStrictOrder has five servers and a relay serve a tag with strict order, from stores that lose
 // no acknowledged write, to more than 20 clients of five protocols, while faults strike. A call that
-// begins after another one has ended gets larger IDs, whatever servers they are at.
+// begins after another one has ended gets larger IDs, on the same server or another.
 func TestStrictOrder(t *testing.T) {
 	for name, store := range strictStores {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestStrictOrder(t *testing.T) {
 	}
 }
 
-// A strictStore is a store that loses no acknowledged write, whatever faults strike it.
+// A strictStore is a store that loses no acknowledged write under any fault.
 type strictStore struct {
 	start func(t *testing.T) *labStore
 	order string
@@ -211,7 +211,7 @@ func labPostgresSynced(t *testing.T) *labStore {
 	return s
 }
 
-// Java Leaf beside our server cannot take IDs of a tag with strict order: it reports an error.
+// Java Leaf on the same store cannot take IDs of a tag with strict order: it reports an error.
 func TestStrictBesideJavaLeaf(t *testing.T) {
 	testserver.Long(t)
 	t.Parallel()

@@ -106,7 +106,7 @@ func (s *server) logged(limit time.Duration, text string) {
 	})
 }
 
-// readiness returns the answer of /readyz, whatever its status.
+// readiness returns the answer of /readyz, with any status.
 func (s *server) readiness() string {
 	s.t.Helper()
 	resp, err := client.Get(s.url + "/readyz?verbose")

@@ -40,7 +40,7 @@ func startUIDGenerator(t *testing.T, db *sql.DB, cached bool) *uidGenerator {
 }
 
 // nextID counts a second's sequence up. The default mode then waits for the clock, and the cached
-// mode goes on with the next second, without a look at the clock.
+// mode continues with the next second, without a look at the clock.
 func (u *uidGenerator) nextID(context.Context) (int64, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

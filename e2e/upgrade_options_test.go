@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A server from before options of tags runs beside one of this release on a store where a tag has
+// A server from before options of tags shares with one of this release a store where a tag has
 // one. In SQL it serves the tag, ignores the option and leaves it there. In a key-value store it
 // refuses the tag. No ID comes twice.
 func TestOptionsBesideAnOlderServer(t *testing.T) {
@@ -62,7 +62,7 @@ func besideOlder(t *testing.T, old, url string, serves bool) {
 	}
 }
 
-// wantOption compares the options of a tag in a store, after it has set them where that is asked for.
+// wantOption compares the options of a tag in a store, after it has set them on request.
 func wantOption(t *testing.T, url, tag string, option segment.TagOptions, set bool) {
 	t.Helper()
 	b, err := drivers.Open(url, nil)
@@ -86,7 +86,7 @@ func wantOption(t *testing.T, url, tag string, option segment.TagOptions, set bo
 	}
 }
 
-// A server from before options of tags runs beside one of this release on a store with a tag of
+// A server from before options of tags shares with one of this release a store with a tag of
 // strict order or with periods. It issues no ID of it, and whatever an operator has it do, the order
 // holds.
 func TestStrictBesideAnOlderServer(t *testing.T) {

@@ -20,7 +20,7 @@ var oldFormats = []struct {
 	name   string
 	commit string
 	resp   bool // it has the Redis protocol, whose port is a default
-	back   bool // it reads what the present release writes
+	back   bool // it reads the present release's data
 }{
 	{"state files of version 1", "9972d42df98b78be0df455f16d96422295a20223", false, false},
 	{"marks of counters", "7d43d2e2390393af90052d61157d9e554d4a1100", false, false},
@@ -31,7 +31,7 @@ var oldFormats = []struct {
 
 const beforeOptions = "c61edfa381415b5473b05348f583a383a91f450a"
 
-// A server goes on with the data directory, and the embedded store in it, that an older release
+// A server continues with the data directory, and the embedded store in it, that an older release
 // left, after a stop and after a crash, and no ID comes twice. The older release goes on with what
 // this one left, or refuses it.
 func TestUpgrade(t *testing.T) {

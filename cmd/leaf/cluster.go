@@ -272,7 +272,7 @@ removal that would leave too few running members is refused.`,
 					return err
 				}
 				status, err := admin.Status(ctx)
-				if err != nil { // the member that was asked may be the removed one
+				if err != nil { // the answering member may be the removed one
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
 					return err
 				}

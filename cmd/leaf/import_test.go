@@ -101,7 +101,7 @@ func TestImport(t *testing.T) {
 		wantLine(t, strings.Join(strings.Fields(stdout), " "), strings.ReplaceAll(line, " ", ` +`))
 	}
 
-	// A repetition raises what has moved, and lowers nothing.
+	// A repetition raises moved counters, and lowers nothing.
 	db.Exec(t, database, `UPDATE tiny_id_info SET max_id = 500001 WHERE biz_type = 'tiny-order'`, `UPDATE cosid SET last_max_id = 60`)
 	if code, _, stderr := leafRun(t.Context(), "tag", "set", "shop.order", "--max-id", "9000", "--store", store); code != 0 {
 		t.Fatal(stderr)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// leaseGrace is how long before its lease ends a command is asked to stop.
+	// leaseGrace is how long before the end of its lease a command receives the request to stop.
 	leaseGrace = 5 * time.Second
 
 	// leaseAhead is more than generators run ahead of the clock.

@@ -18,7 +18,7 @@ func newFaultyRegistry() *drivertest.FaultyRegistry {
 	return &drivertest.FaultyRegistry{Registry: memory.New().Registry()}
 }
 
-// attempt makes a swap whose new version nobody needs.
+// attempt makes a swap and discards the new version.
 func attempt(ctx context.Context, r worker.Registry, old, new worker.Record) error {
 	_, err := r.Swap(ctx, old, new)
 	return err

@@ -55,7 +55,7 @@ func claimed(id, term int64) worker.Record {
 	}
 }
 
-// attempt makes a swap whose new version nobody needs.
+// attempt makes a swap and discards the new version.
 func attempt(ctx context.Context, r worker.Registry, old, new worker.Record) error {
 	_, err := r.Swap(ctx, old, new)
 	return err

@@ -180,7 +180,7 @@ func useAfterClose(ctx context.Context, b *fixture, s segment.Store) error {
 		}
 	}()
 	if err := failAfterClose(c, calls(ctx, s)); err != nil {
-		return err // the Advance beside it may go on
+		return err // the other Advance may continue
 	}
 	return first(
 		promptly("Advance beside Close", func() { <-over }),

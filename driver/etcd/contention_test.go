@@ -67,7 +67,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// Processes that constantly want one counter each get a share of it: nobody takes all.
+// Processes that constantly want one counter each get a share of it.
 func TestShare(t *testing.T) {
 	open := newStore(t, shared, newOptions(), order)
 	ctx := within(t, 2*time.Second)

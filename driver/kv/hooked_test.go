@@ -178,7 +178,7 @@ func TestOptionalParts(t *testing.T) {
 	failEach(t, "Advance over an old cell", calls["Advance"], false, older)
 }
 
-// A Checker is asked once, and again by a listing of workers: a claim begins with it.
+// The registry asks a Checker once, and again for a listing of workers: a claim begins with it.
 func TestCheckedOnce(t *testing.T) {
 	cells := memory.NewBackend()
 	b := &breaking{Backend: cells, nth: -1}

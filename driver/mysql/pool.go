@@ -35,7 +35,7 @@ type session struct {
 type facts struct {
 	host       *activeHost // which server this holds for; nil: the only one
 	galera     bool        // the server replicates by Galera: its reads may lag
-	agreed     bool        // servers agree on commits: a fail-over loses none
+	agreed     bool        // servers agree on commits: a fail-over loses no commit
 	flush      string      // innodb_flush_log_at_trx_commit
 	replicated bool        // the server has a binary log, so another one may replicate its commits
 	engine     string      // of the table

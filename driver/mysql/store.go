@@ -142,7 +142,7 @@ func (a *advanced) parse(text string) (err error) {
 	return err
 }
 
-// missing stands for NULL.
+// missing means NULL.
 const missing = "-"
 
 // checkRows reports that ROW_COUNT(), and so LAST_INSERT_ID(), do not speak of an UPDATE of at

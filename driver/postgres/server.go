@@ -186,7 +186,7 @@ func (s *session) checkSearchPath(path string) error {
 }
 
 // inspectPlain looks at what only PostgreSQL itself has, and returns the value of an expression, a
-// text, of the same moment; a standby may have none.
+// text, of the same moment; a standby may lack it.
 func (f *facts) inspectPlain(s *session, expression string) (value string, err error) {
 	f.standby, f.commits = `pg_is_in_recovery()::text`, `current_setting('synchronous_commit')`
 	var standby, commits string

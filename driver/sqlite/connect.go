@@ -62,7 +62,7 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 // checkUsers reports a process that has the file open without its log and shared memory: it came by
 // another name, or somebody removed those files and it is about to notice. SQLite locks the file
 // itself, under any name, while a process has it open. An exclusive lock needs neither log nor shared
-// memory, so the attempt leaves none behind.
+// memory, so the attempt leaves neither behind.
 func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
 	if codeOf(err) == codeBusy {

@@ -110,7 +110,7 @@ func (w *writer) run() {
 	}
 }
 
-// checkInterval is the time in which an idle writer notices an unfit file. Until then it keeps
+// checkInterval is the longest time until an idle writer notices an unfit file. Until then it keeps
 // others from opening the file in another way.
 const checkInterval = time.Second
 

@@ -76,7 +76,7 @@ type child struct {
 	changed <-chan zk.Event // delivers when it is written again; nil: it is not watched
 }
 
-// same reports whether nobody wrote between c and d.
+// same reports whether c and d have no write between them.
 func (c child) same(d child) bool { return c.created == d.created && c.version == d.version }
 
 // ours reports whether this program wrote last, maybe another process of it.

@@ -71,7 +71,7 @@ func (l *Leaf) adopt(ctx context.Context, c child, max int64, names []string) (b
 		}
 	}
 	if c.id == 0 {
-		// A server of Java Leaf that found no tree uses worker 0, whatever its node's number.
+		// A server of Java Leaf that found no tree uses worker 0, not its node's number.
 		return false, do(ctx, l.nodes.client, func(conn *zk.Conn) error { return l.remove(conn, c) })
 	}
 	if inUse(names, c) {

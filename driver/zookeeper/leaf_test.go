@@ -127,7 +127,7 @@ func TestJavaServersJoinAndRestart(t *testing.T) {
 	}
 }
 
-// TestFirstStartRace: Java servers find no tree, so they keep worker 0 whatever the number of their
+// TestFirstStartRace: Java servers find no tree, so they keep worker 0, not the number of their
 // node, while ours make it.
 func TestFirstStartRace(t *testing.T) {
 	for round := range 6 {

@@ -17,14 +17,14 @@ type Receipt struct {
 	Server string // one life of one server process; empty: unknown
 	Client string
 
-	Calls int // answered calls that it stands for, if not one: those of a pipeline
+	Calls int // answered calls in this receipt, if not one: those of a pipeline
 
 	Unordered bool // the IDs of one server need not increase from call to call
 
 	// When the call began and when it had ended, on a clock that all clients share.
 	Begin, End time.Duration
 
-	// What the server's own clock showed then, in Unix milliseconds; for [History.Timely].
+	// The server's own clock then, in Unix milliseconds; for [History.Timely].
 	ClockBegin, ClockEnd int64
 }
 
@@ -36,7 +36,7 @@ func (r *Receipt) String() string {
 // A Failure is a call that brought nothing.
 type Failure struct {
 	Client     string
-	Calls      int // that it stands for, if not one
+	Calls      int // in this receipt, if not one
 	Begin, End time.Duration
 	Err        error
 }

@@ -59,7 +59,7 @@ func (b Build) String() string {
 	return text + ")"
 }
 
-// VersionText is what the flag --version prints after the program's name and the word "version".
+// VersionText is the output of the flag --version after the program's name and the word "version".
 func VersionText() string {
 	return fmt.Sprintf("%s, %s %s/%s", ThisBuild(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

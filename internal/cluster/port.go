@@ -211,7 +211,7 @@ func isOneOf(err error, targets []error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// quorumError adds what an error of etcd means for a change of the members.
+// quorumError adds the meaning of an error of etcd for a change of the members.
 func quorumError(err error) error {
 	switch {
 	case isOneOf(err, []error{etcderrors.ErrLeaderChanged, etcderrors.ErrNotLeader, rpctypes.ErrLeaderChanged}):

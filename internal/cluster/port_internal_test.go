@@ -12,7 +12,7 @@ import (
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
-// A change of the members goes on after an election, and fails at once for any other reason.
+// A change of the members continues after an election, and fails at once for any other reason.
 func TestChangeIsRepeatedAfterElection(t *testing.T) { synctest.Test(t, changeIsRepeated) }
 
 func changeIsRepeated(t *testing.T) {

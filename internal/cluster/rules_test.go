@@ -37,7 +37,7 @@ func TestAddedServerHasNoVote(t *testing.T) {
 	}
 }
 
-// The registry's clock is that of the other members. A server without others has none.
+// The registry's clock is that of the other members. A server without others has no such clock.
 func TestClockIsThatOfOthers(t *testing.T) {
 	for _, notAlone := range []bool{false, true} {
 		n := nodes(t, 1)[0]

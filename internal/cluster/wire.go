@@ -108,7 +108,7 @@ func newCaller(c Config) (caller, error) {
 	}}}, err
 }
 
-// status asks a member for what it knows.
+// status asks a member for its status.
 func (c caller) status(ctx context.Context, addr string) (status Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

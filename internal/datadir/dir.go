@@ -3,7 +3,7 @@
 // the files of that slot.
 //
 //	worker-N           the state of its worker lease, locked by the process in slot N
-//	counters-N-STORE   what it knows of the counters of a store, see [segment.OpenMemory]
+//	counters-N-STORE   its knowledge of the counters of a store, see [segment.OpenMemory]
 //
 // A process that opens what is known of a store takes over what processes in other slots
 // knew that have ended. What running ones know does not help it.

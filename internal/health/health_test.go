@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		store *health.StoreFacts
 		lease *health.LeaseFacts
 		want  string // conditions; ! marks Down
-		ready string // ready schemes; - stands for the whole server
+		ready string // ready schemes; - means the whole server
 	}{
 		{"all well", &health.StoreFacts{Answered: true, Tags: seq(fine)}, lease(held, nil), "", "- segment snowflake"},
 		{"store silent", &health.StoreFacts{}, lease(held, nil), "!store_silent", "snowflake"},

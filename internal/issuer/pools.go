@@ -66,7 +66,7 @@ func (w *Workers) ListPools(ctx context.Context) ([]worker.Pool, error) {
 	})
 }
 
-// ListPool returns the worker IDs of a pool that were ever claimed, by number.
+// ListPool returns every worker ID of a pool that had a claim, by number.
 func (w *Workers) ListPool(ctx context.Context, name string) ([]worker.PoolWorker, error) {
 	return inPools(ctx, w, "list the worker IDs of a pool", func(ctx context.Context, p *worker.Pools) ([]worker.PoolWorker, error) {
 		return p.Workers(ctx, name)

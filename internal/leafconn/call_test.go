@@ -66,7 +66,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// Other calls can recognise the end of a call's context by its error, whatever ended it.
+// Other calls can recognise the end of a call's context by its error, for every cause.
 func TestCallContext(t *testing.T) {
 	type key struct{}
 	why := errors.New("why")

@@ -20,14 +20,14 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A procedure is a method of a connection with what it must send, and make of the answer.
+// A procedure is a method of a connection, its request, and its result.
 type procedure struct {
 	call    func(context.Context, *Conn) (any, error)
 	name    string        // on the wire
 	sends   proto.Message // as the only request
 	answer  proto.Message
 	want    any
-	repeats bool // another server is asked after one without an answer
+	repeats bool // a call without an answer goes to another server
 }
 
 func tagMessage() *leafv1.Tag {
@@ -115,7 +115,7 @@ func procedures() map[string]procedure {
 	}
 }
 
-// Each method sends its request once and returns what the answer says. It passes a refusal on, and
+// Each method sends its request once and returns the answer's values. It passes a refusal on, and
 // asks another server only where a repeated call is harmless.
 func TestProcedures(t *testing.T) {
 	for name, p := range procedures() {
@@ -327,7 +327,7 @@ func TestTagPages(t *testing.T) {
 	}
 }
 
-// Observe tells each server, adds up what they dropped, and names those that it did not reach. It
+// Observe tells each server, adds up the dropped IDs, and names the unreachable servers. It
 // stops at a refusal.
 func TestObserveTellsAll(t *testing.T) {
 	answer := func(maxID, dropped, below int64, long time.Duration) func(string, []byte) (proto.Message, error) {

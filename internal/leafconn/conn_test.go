@@ -108,7 +108,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// A call to a server ends after CallTimeout, if that is set.
+// A call to a server ends after CallTimeout, if set.
 func TestCallTimeout(t *testing.T) {
 	hang := make(chan struct{})
 	f := startFake(t, func(string, []byte) (proto.Message, error) { <-hang; return &leafv1.AdvanceResponse{}, nil })
@@ -203,7 +203,7 @@ func TestForeignStore(t *testing.T) {
 	}
 }
 
-// A server that may not tell its identity, or has none, has an empty one; a silent one is an error.
+// A server that may not tell its identity, or lacks one, has an empty one; a silent one is an error.
 func TestIdentities(t *testing.T) {
 	f := startFake(t, says(&leafv1.StatusResponse{}, nil))
 	c := openTo(t, Options{}, f)
@@ -218,7 +218,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// A failed server is asked last for a time that doubles from 100 ms to 5 s, less up to half of it. An
+// A failed server comes last for a time that doubles from 100 ms to 5 s, less up to half of it. An
 // answer ends that and makes it the first.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -263,7 +263,7 @@ func hosts(c *Conn) string {
 	return strings.Join(all, " ")
 }
 
-// A second server is asked after a time only if there is one and the caller wants that.
+// A call goes to a second server only if one exists and the caller wants that.
 func TestWhenToHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tt := range map[string]struct {
@@ -402,7 +402,7 @@ func wire(t *testing.T, err error) error {
 	return got
 }
 
-// A token file is read again after a second, and one that is missing or empty fails each time.
+// A token file is read again after a second, and a missing or empty one fails each time.
 func TestTokenFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	write := func(text string) {

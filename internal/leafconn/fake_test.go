@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A fake is a server that answers as a test says and keeps what it was asked.
+// A fake is a server that answers as a test says and keeps the requests.
 type fake struct {
 	*httptest.Server
 

@@ -13,7 +13,7 @@ import (
 // A numbered answer is for one caller, and has a number of its own.
 type numbered struct{ caller, number int }
 
-// A servant answers calls late, also those that nobody waits for any more.
+// A servant answers calls late, also those without a waiting caller.
 type servant struct {
 	mu     sync.Mutex
 	issued int
@@ -30,7 +30,7 @@ func (s *servant) call(caller int, most time.Duration) func(context.Context, *se
 	}
 }
 
-// give notes what a caller received.
+// give notes a caller's result.
 func (s *servant) give(t *testing.T, caller int, got numbered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

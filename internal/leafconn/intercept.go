@@ -44,7 +44,7 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// grantedBy returns the range in an answer; empty: it has none.
+// grantedBy returns the range in an answer, or an empty one.
 func grantedBy(res connect.AnyResponse, err error) leaf.Range {
 	if err != nil {
 		return leaf.Range{}

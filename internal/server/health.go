@@ -16,7 +16,7 @@ import (
 // health reports the server's problems. It asks the generators, and no database.
 func (s *Server) health() health.Report { return s.cached.get(s.stopping.Load(), s.judge) }
 
-// A cachedReport caches a report that was expensive.
+// A cachedReport caches an expensive report.
 type cachedReport struct {
 	mu       sync.Mutex
 	report   health.Report

@@ -152,7 +152,7 @@ func answers(conn net.Conn) bool {
 }
 
 // A request that a proxy in front might read differently gets at most one answer, and the bytes
-// behind it get none.
+// behind it get no answer.
 func TestSmuggling(t *testing.T) { ways(t, testSmuggling) }
 
 func testSmuggling(t *testing.T, way func(*server.Options)) {

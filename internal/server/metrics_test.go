@@ -37,7 +37,7 @@ func (memberDB) Stats() health.Cluster {
 
 func (memberDB) Failure() (restart bool, err error) { return false, nil }
 
-// runWithAll runs a server with every part that has metrics.
+// runWithAll runs a server with every part with metrics.
 func runWithAll(t *testing.T) (e *encrypted, get func(path string) (int, string)) {
 	t.Helper()
 	e = runTLS(t, func(o *server.Options) {

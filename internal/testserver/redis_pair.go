@@ -116,7 +116,7 @@ func (p *RedisPair) FailOver() error {
 	return p.SwitchOver()
 }
 
-// SwitchOver returns when the sentinel has promoted the replica, whatever that one lacks. Primary
+// SwitchOver returns when the sentinel has promoted the replica, even an outdated one. Primary
 // and Replica stay as they are, until [RedisPair.Restore].
 func (p *RedisPair) SwitchOver() error {
 	return p.Sentinel.proc.await("fail over", func() error {

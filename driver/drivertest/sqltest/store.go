@@ -119,7 +119,7 @@ func (d Driver) TestListingHoldsNothing(t *testing.T, db *sql.DB) {
 	}
 }
 
-// OddRows is the values of rows that were made by hand, in the columns biz_tag, max_id and
+// OddRows is the values of hand-made rows, in the columns biz_tag, max_id and
 // step. TestOddRows expects them, and beside them rows that cannot be tags.
 const OddRows = `('good', 7, 10), ('low', -5, 3), ('minus', 5, -3), ('no-max', NULL, 10), ('no-step', 5, NULL)`
 

@@ -70,7 +70,7 @@ func TestPage(t *testing.T) {
 		"| W9 wait | no wait | losses | 3,000 | 0.0 s | **nothing** |", "| simulator | 1:00 | 1:30 | **red** |", "| **all** | 2:00 | 2:01 |")
 }
 
-// wantPage checks what a page has, and that nothing of its former text is left.
+// wantPage checks the text of a page, and that nothing of its former text is left.
 func wantPage(t *testing.T, page string, want ...string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

@@ -85,7 +85,7 @@ type program struct {
 	w      *poolWorld
 	name   string
 	rng    *rand.Rand
-	lease  *worker.PoolLease // nil: none
+	lease  *worker.PoolLease // nil: no lease
 	cursor int64             // the next free time
 	used   time.Time
 	former []*program // its leases before; it asks for them again

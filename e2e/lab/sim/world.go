@@ -79,7 +79,7 @@ func (w *world) endFaults() {
 	w.remark("all faults end")
 }
 
-// remark records what comes of the steps, for people.
+// remark records the results of the steps, for people.
 func (w *world) remark(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *world) client(name string, pause time.Duration, call func(rng *rand.Ran
 	})
 }
 
-// sleep reports whether the schedule goes on afterwards.
+// sleep reports whether the schedule continues afterwards.
 func (w *world) sleep(d time.Duration) bool {
 	time.Sleep(d)
 	return !w.ended.Load()

@@ -212,7 +212,7 @@ func (g *Gate) keyBucket(hash uint64, limit Limit, scheme, key string, now time.
 	return g.keys.unknown.get(hash, limit, now)
 }
 
-// charge counts n IDs under all matching limits of who and key, or under none.
+// charge counts n IDs under all matching limits of who and key, or not at all.
 func (g *Gate) charge(c *Caller, who *grant, scheme, key string, n int64, now time.Time) error {
 	due := g.due(c, who, scheme, key, now)
 	for i, b := range due {

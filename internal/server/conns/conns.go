@@ -42,7 +42,7 @@ type Options struct {
 	// default [DefaultRequestTimeout].
 	RequestTimeout time.Duration
 
-	// WriteTimeout bounds the time in which a client must read its replies; default
+	// WriteTimeout bounds the time a client has to read its replies; default
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
@@ -79,7 +79,7 @@ type Server struct {
 	loops     []*loop
 	nextLoop  int
 	conns     map[peer]struct{}
-	away      int // open connections that were handed over
+	away      int // open connections after a handover
 	handing   int // connections on their way there
 	refused   int64
 	stopping  bool
@@ -289,7 +289,7 @@ func (s *Server) Stats() (open int, refused int64) {
 
 // Shutdown accepts no more connections, has the server answer the requests that it has read, and
 // waits for the end of all connections, or of ctx, whose error it then returns. It does not wait
-// for connections that were handed over.
+// for connections after a handover.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	select {

@@ -71,7 +71,7 @@ func TestEmptyOnce(t *testing.T) {
 	}
 }
 
-// A backlog charges what waits and what is written, and nothing once all is or cannot be written.
+// A backlog charges waiting and written bytes, and nothing once all are written or cannot be.
 func TestBacklogCharges(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		budget := NewBudget(1 << 30)
@@ -186,7 +186,7 @@ func TestStreamWritesDirectly(t *testing.T) {
 	}
 }
 
-// The buffer of the input grows with what comes, and shrinks when it is empty.
+// The input buffer grows with the input, and shrinks when it is empty.
 func TestMakeRoom(t *testing.T) {
 	for _, tt := range []struct{ size, start, end, want int }{
 		{smallInput, 0, 10, smallInput},
@@ -211,7 +211,7 @@ func TestMakeRoom(t *testing.T) {
 	}
 }
 
-// What a shortage of the system is.
+// Errors that mean a shortage of the system.
 func TestIsTemporary(t *testing.T) {
 	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if !isTemporary(&os.SyscallError{Syscall: "accept", Err: err}) {
@@ -223,7 +223,7 @@ func TestIsTemporary(t *testing.T) {
 	}
 }
 
-// The input of a connection that was handed over is read first, and charged until then.
+// The earlier input of a connection after a handover is read first, and charged until then.
 func TestHandedInput(t *testing.T) {
 	budget := NewBudget(1 << 20)
 	ours, theirs := net.Pipe()

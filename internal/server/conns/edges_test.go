@@ -65,7 +65,7 @@ func testMoreWithoutInput(t *testing.T, form int) {
 	}
 }
 
-// A connection is handed over after its client has read what it was sent before.
+// A connection is handed over after its client has read all earlier replies.
 func TestHandOverAfterUnread(t *testing.T) { forms(t, testHandOverAfterUnread) }
 
 func testHandOverAfterUnread(t *testing.T, form int) {
@@ -113,7 +113,7 @@ func testLimitsAfterHandOver(t *testing.T, form int) {
 	}
 }
 
-// A panic of what waits ends its own connection.
+// A panic of a waiting request ends its own connection.
 func TestPanicLater(t *testing.T) { forms(t, testPanicLater) }
 
 func testPanicLater(t *testing.T, form int) {

@@ -60,7 +60,7 @@ func (l *Listener) add(client net.Addr) error {
 	return nil
 }
 
-// Stats returns the number of open connections, and of refused ones. A nil Listener has none.
+// Stats returns the number of open connections, and of refused ones. A nil Listener has no connections.
 func (l *Listener) Stats() (open int, refused int64) {
 	if l == nil {
 		return 0, 0

@@ -14,7 +14,7 @@ import (
 const (
 	loopBuffer = 64 << 10 // bytes of one read, and kept for replies
 	loopEvents = 256      // connections served between two polls
-	fewEvents  = 4        // after fewer events the next poll usually finds none
+	fewEvents  = 4        // after fewer events the next poll usually finds no more
 	yieldAfter = 256      // events, or so much work, after which other goroutines have their turn
 	workSize   = 4 << 10  // bytes of requests or replies that count as one event
 

@@ -92,14 +92,14 @@ func (l *steppedLoop) send(text string) {
 	}
 }
 
-// received returns what the client has been sent and not read.
+// received returns the client's unread bytes.
 func (l *steppedLoop) received() string {
 	var all bytes.Buffer
 	_, _ = io.Copy(&all, &polled{l.peer})
 	return all.String()
 }
 
-// A polled reads what is there, without a wait.
+// A polled reads the present bytes, without a wait.
 type polled struct{ f *os.File }
 
 func (p *polled) Read(b []byte) (n int, err error) {
@@ -184,7 +184,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// readable returns the events that are there.
+// readable returns the present events.
 func readable(l *steppedLoop) []unix.EpollEvent {
 	events := make([]unix.EpollEvent, loopEvents)
 	return events[:pollNow(l.epoll, events)]
@@ -381,7 +381,7 @@ func TestNoDescriptorsForLoops(t *testing.T) {
 	}
 }
 
-// A write takes what the system takes, and no more.
+// A write takes no more bytes than the system does.
 func TestWriteOnce(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

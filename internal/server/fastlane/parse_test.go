@@ -193,7 +193,7 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-// The lane stands back while net/http wants the requests of an API.
+// The lane waits while net/http wants the requests of an API.
 func TestWants(t *testing.T) {
 	for _, wants := range []bool{false, true} {
 		lane := newPair(t, false).lane

@@ -310,7 +310,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// A batch that is always refused uses no quota.
+// An invalid batch uses no quota.
 func TestBadBatchCountsForNoLimit(t *testing.T) {
 	ids := issuer.New(nil, &issuer.Options{MaxBatch: 10})
 	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"*": {Quota: 11}}}})

@@ -64,7 +64,7 @@ func TestCommandEdges(t *testing.T) {
 	}
 }
 
-// COMMAND lists all commands, however it is asked, and again; its lists are those of the protocol.
+// COMMAND lists all commands, in every form, and again; its lists are those of the protocol.
 func TestCommandLists(t *testing.T) {
 	c := serve(t, nil).dial(t)
 	for version, begin := range map[string]string{"2": "[[incr :2 [+write +fast]", "3": "[[incr :2 (+write +fast)"} {
@@ -83,7 +83,7 @@ func TestCommandLists(t *testing.T) {
 	}
 }
 
-// INFO has the sections that it is asked for.
+// INFO has the requested sections.
 func TestInfoSections(t *testing.T) {
 	c := serve(t, nil).dial(t)
 	for command, want := range map[string]bool{"INFO": true, "INFO all": true, "INFO default": true, "INFO everything": true, "INFO server stats": false} {
@@ -137,7 +137,7 @@ func TestCommandsAreCounted(t *testing.T) {
 	}
 }
 
-// A run of INCRs is one caller's, and one tag's: what follows it is asked for anew.
+// A run of INCRs is one caller's, and one tag's: later commands need a permit of their own.
 func TestRunPermitsItself(t *testing.T) {
 	g := serveGuarded(t, nil)
 	c := g.dial(t)
