@@ -44,6 +44,14 @@ func (m *Member) database(server *etcdserver.EtcdServer) Database {
 	return Database{Size: db.Size(), Used: db.SizeInUse()}
 }
 
+// countFreed has etcd count the pages that a compaction freed in a full database. It does so at the
+// second commit of the database, and a member of a cluster that refuses writes makes only the first.
+func (m *Member) countFreed(server *etcdserver.EtcdServer) {
+	if db := m.database(server); db.isFull(m.config.Quota) && !db.isWasteful(m.config.Quota) {
+		server.Backend().ForceCommit()
+	}
+}
+
 // defragment copies the used part of this member's database to a new file. Reads and writes of this
 // server wait for that; the log and the rest of the cluster do not.
 func (m *Member) defragment(server *etcdserver.EtcdServer) error {
@@ -69,6 +77,7 @@ func (m *Member) upkeep(server *etcdserver.EtcdServer) {
 		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
 		_ = own.record(ctx, m, server) // again next time
 		cancel()
+		m.countFreed(server)
 		m.watchQuota(server, &live)
 		problem := ""
 		if server.Leader() == server.MemberID() {

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+)
+
+// Pages that a compaction freed in a full database count as unused though nobody writes afterwards.
+func TestFreedPagesOfAFullDatabaseCount(t *testing.T) {
+	const addr = "127.0.0.1:1"
+	c := Config{Dir: filepath.Join(t.TempDir(), "cluster"), Address: addr, Peers: []string{addr}, Quota: 8 << 20}
+	err := Create(c, func(dir string) (time.Duration, error) {
+		c.Dir = dir
+		m, err := Open(c)
+		if err != nil {
+			return 0, err
+		}
+		defer m.Close()
+		if err := m.Start(); err != nil {
+			return 0, err
+		}
+		if err := m.Ready(t.Context()); err != nil {
+			return 0, err
+		}
+		fillAndCompact(t, m)
+		for range 1000 { // a reader may keep the pages for a moment
+			if m.countFreed(m.running()); m.database(m.running()).isWasteful(c.Quota) {
+				return 0, nil
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Errorf("%+v", m.database(m.running()))
+		return 0, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fillAndCompact(t *testing.T, m *Member) {
+	t.Helper()
+	for !m.database(m.running()).isFull(m.config.Quota) {
+		if _, err := m.client.Put(t.Context(), "filler", strings.Repeat("x", 256<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.client.Compact(t.Context(), m.running().KV().Rev()); err != nil {
+		t.Fatal(err)
+	}
+	for done := int64(0); done < m.running().KV().FirstRev(); time.Sleep(time.Millisecond) {
+		tx := m.running().Backend().ReadTx()
+		tx.RLock()
+		done, _ = mvcc.UnsafeReadFinishedCompact(tx)
+		tx.RUnlock()
+	}
+}
