@@ -26,21 +26,25 @@ func BenchmarkNext(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-t
 // The API for new clients must cost no more than Java Leaf's route.
 func BenchmarkV1Next(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test") }
 
-func BenchmarkV1Form(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test?form=1") }
+func BenchmarkV1Form(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-form-test?form=1") }
 
 func BenchmarkV1Batch100(b *testing.B) { benchmark(b, "/v1/ids/segment/leaf-segment-test?n=100") }
 
 func BenchmarkV1Form100(b *testing.B) {
-	benchmark(b, "/v1/ids/segment/leaf-segment-test?n=100&form=1")
+	benchmark(b, "/v1/ids/segment/leaf-form-test?n=100&form=1")
 }
 
 func BenchmarkBatch100(b *testing.B) { benchmark(b, "/api/segment/get/leaf-segment-test?n=100") }
 
 func benchmark(b *testing.B, target string) {
 	store := memory.New().Store()
-	if err := store.Create(b.Context(), segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 1 << 30,
-		Options: segment.TagOptions{segment.OptionForm: "INV-{n:12}{check:luhn}"}}); err != nil {
-		b.Fatal(err)
+	for name, options := range map[string]segment.TagOptions{
+		"leaf-segment-test": nil,
+		"leaf-form-test":    {segment.OptionForm: "INV-{n:12}{check:luhn}"},
+	} {
+		if err := store.Create(b.Context(), segment.Tag{Name: name, MaxID: 1, Step: 1 << 30, Options: options}); err != nil {
+			b.Fatal(err)
+		}
 	}
 	set := segment.NewSet(store, nil)
 	defer set.Close(b.Context())
