@@ -138,8 +138,8 @@
 //   - The keeper extends a lease, or puts it back, only before its horizon by the registry's clock
 //     and this machine's. Later, others may have held the worker ID, and the registry may have lost
 //     that too. Another incarnation's clock may be behind by the tolerance, which then counts against
-//     the lease. Where that decides, the keeper reads the incarnation once more after the time:
-//     another server may have taken over between the two.
+//     the lease. Where that decides, the keeper reads the incarnation once more after the answer:
+//     another server may have given the time, or the answer.
 //   - The state file allows a process to continue a lease only after the last look. A start from
 //     the state file alone has the same bound, from the last extension in the file, so that it
 //     needs no right clock. Such a process does not put its record back, since others may have held

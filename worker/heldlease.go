@@ -142,9 +142,6 @@ const watchPause = 10 * time.Millisecond
 // the lease is lost; other errors leave it as it is.
 func (h *heldLease) extend(ctx context.Context) error {
 	v, err := h.readClock(ctx)
-	if err == nil {
-		err = h.losses.checkServer(ctx, &v, h.record)
-	}
 	if err != nil {
 		return fmt.Errorf("ask the worker registry for the time: %w", err)
 	}
@@ -159,7 +156,7 @@ func (h *heldLease) extend(ctx context.Context) error {
 	switch {
 	case err == nil:
 		h.report(clockFault, h.checkOffset(v.offset, "the worker registry's"), "IDs carry a time that is off")
-		return h.adopt(v, got)
+		return h.adopt(ctx, v, got)
 	case errors.Is(err, ErrTaken):
 		return err
 	}
@@ -200,7 +197,7 @@ func (h *heldLease) reconcile(ctx context.Context, v view, next Record, cause er
 	if err != nil {
 		return fmt.Errorf("extend the lease of worker ID %d: %w", h.record.Worker, errors.Join(cause, err))
 	}
-	return h.adopt(v, got)
+	return h.adopt(ctx, v, got)
 }
 
 // taken reports whether found shows that another node has, or had, the worker ID: it is neither
@@ -213,8 +210,8 @@ func (h *heldLease) taken(found Record) bool {
 }
 
 // adopt accepts the registry's record, unless the lease has run out meanwhile.
-func (h *heldLease) adopt(v view, r Record) error {
-	if err := h.losses.agree(v, h.record, r, h.fromFile); err != nil {
+func (h *heldLease) adopt(ctx context.Context, v view, r Record) error {
+	if err := h.losses.agree(ctx, v, h.record, r, h.fromFile); err != nil {
 		return err
 	}
 	h.record, h.fromFile = r, false

@@ -268,6 +268,27 @@ func TestExtendAfterTheEnd(t *testing.T) {
 	}
 }
 
+// Another server may take over amid an extension: the time may be its own, and the answer.
+func TestAnotherServerAnswers(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		r := &scripted{}
+		h := (&stillClock{wall: mine.Horizon.Add(-time.Second)}).holding(t, r, Options{})
+		server := "a"
+		h.reg = asking{r, func() (ServerEpoch, error) { return ServerEpoch{Lossy: true, Incarnation: server}, nil }}
+		h.record.Incarnation = server
+		r.put(h.record)
+		r.swap = func(_, _ Record) error {
+			if taken {
+				server = "b"
+			}
+			return nil
+		}
+		if err := h.extend(t.Context()); errors.Is(err, ErrTaken) != taken || h.horizon.load().After(mine.Horizon) == taken || len(r.swapped) != 1 {
+			t.Errorf("another server: %v; %v after %d swaps, until %v", taken, err, len(r.swapped), h.horizon.load())
+		}
+	}
+}
+
 // The generators' horizon only grows.
 func TestAdoptOnlyGrows(t *testing.T) {
 	h := (&stillClock{wall: now}).holding(t, &scripted{}, Options{})
@@ -275,7 +296,7 @@ func TestAdoptOnlyGrows(t *testing.T) {
 	h.horizon.store(now.Add(time.Hour))
 	next := mine
 	next.Owner = "n"
-	if err := h.adopt(view{registry: now}, next); err != nil || !h.horizon.load().Equal(now.Add(time.Hour)) || len(h.extended) > 0 || h.record.Owner != "n" || h.fromFile {
+	if err := h.adopt(t.Context(), view{registry: now}, next); err != nil || !h.horizon.load().Equal(now.Add(time.Hour)) || len(h.extended) > 0 || h.record.Owner != "n" || h.fromFile {
 		t.Errorf("%v, %+v", err, h)
 	}
 }

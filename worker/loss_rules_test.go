@@ -77,24 +77,28 @@ func TestHorizonOnLossyRegistry(t *testing.T) {
 	}
 }
 
-// A process may be paused between its questions for the incarnation and for the time, which is then
-// that of another server. It matters only near the horizon.
-func TestTimeOfAnotherServer(t *testing.T) {
+// A process may be paused after its question for the incarnation. The time, or the answer to the swap,
+// is then that of another server. It matters only near the horizon.
+func TestAnswerOfAnotherServer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		left   time.Duration // of the lease, by the time in the view
 		now    ServerEpoch
 		err    error
 		remain string // the incarnation
+		want   error  // of the agreement
 	}{
-		{"far from the horizon", DefaultTolerance + time.Millisecond, ServerEpoch{}, errDown, "a"},
-		{"the same server", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "a"}, nil, "a"},
-		{"another one", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "b"}, nil, ""},
-		{"no answer", DefaultTolerance, ServerEpoch{}, errDown, ""},
+		{"far from the horizon", DefaultTolerance + time.Millisecond, ServerEpoch{}, errDown, "a", nil},
+		{"the same server", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "a"}, nil, "a", nil},
+		{"another one", DefaultTolerance, ServerEpoch{Lossy: true, Incarnation: "b"}, nil, "", ErrTaken},
+		{"no answer", DefaultTolerance, ServerEpoch{}, errDown, "", errDown},
 	} {
 		k := (&stillClock{wall: now}).keeper(t, epochs{nil, tt.now, tt.err}, Options{})
-		v := lossyView("a")
-		err := k.losses.checkServer(t.Context(), &v, Record{Horizon: now.Add(tt.left), Incarnation: "a"})
+		v, held := lossyView("a"), Record{Horizon: now.Add(tt.left), Incarnation: "a"}
+		if err := k.losses.agree(t.Context(), v, held, held, false); !errors.Is(err, tt.want) || tt.want == errDown && errors.Is(err, ErrTaken) {
+			t.Errorf("%s: agreed with %v, want %v", tt.name, err, tt.want)
+		}
+		err := k.losses.checkServer(t.Context(), &v, held)
 		if v.epoch.Incarnation != tt.remain || (err != nil) != (tt.remain == "" && tt.err != nil) {
 			t.Errorf("%s: incarnation %q, %v", tt.name, v.epoch.Incarnation, err)
 		}
@@ -123,7 +127,7 @@ func TestShortLeaseEnds(t *testing.T) {
 		v := lossyView("a")
 		v.epoch.Lossy = tt.lossy
 		r := Record{Horizon: now.Add(time.Hour), Seen: now, ClaimDelay: tt.delay, Incarnation: "a"}
-		err := k.losses.agree(v, r, r, false)
+		err := k.losses.agree(t.Context(), v, r, r, false)
 		if errors.Is(err, ErrTaken) != tt.over {
 			t.Errorf("%s: %v", tt.name, err)
 		}

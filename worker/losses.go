@@ -198,7 +198,10 @@ func (g *lossGuard) confirm(v view, r Record, floor time.Time) time.Time {
 
 // agree takes in that the registry agreed to r, an extension of the lease held. An error ends the
 // lease.
-func (g *lossGuard) agree(v view, held, r Record, fromFile bool) error {
+func (g *lossGuard) agree(ctx context.Context, v view, held, r Record, fromFile bool) error {
+	if err := g.checkServer(ctx, &v, held); err != nil {
+		return fmt.Errorf("ask the worker registry which server answers: %w", err)
+	}
 	if err := cmp.Or(g.checkHorizon(v, held, fromFile), g.checkAlone(v, r)); err != nil {
 		return err
 	}
@@ -219,8 +222,8 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 }
 
 // checkServer takes the incarnation from v if it no longer answers: the process may have been paused
-// between the two questions, so that the time is another server's. It asks again only where the
-// tolerance between servers decides whether the lease has run out.
+// since it asked, so that the time, or the answer to the swap, is another server's. It asks again only
+// where the tolerance between servers decides whether the lease has run out.
 func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error {
 	if v.epoch.Incarnation == "" || g.now(*v).Add(g.opts.Tolerance).Before(held.Horizon) {
 		return nil

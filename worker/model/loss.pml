@@ -25,6 +25,9 @@
  *              after the end of the node; its answer may be lost, or it never arrives.
  *              With LOST that may happen to a claim: its node does not know the outcome, and
  *              claims again, or finds the claim and writes it again.
+ *              With PAUSED the node extends its lease by the registry's clock: it asks for the
+ *              incarnation, and for the time, perhaps of another server, and sends a swap, which
+ *              arrives at any time. It may be paused before each of these.
  *
  * What is assumed of a node that holds a lease: it issues nothing DELAY beyond the time
  * at which the registry last agreed, because it extends the lease often enough, or is
@@ -37,7 +40,8 @@
  * an incarnation that comes back after another one.
  *
  * Bounds: TICKS, DELAY, HORIZON (beyond the clock), NODES, LIVES (of each node), EPOCHS,
- * TOLERANCE, SWITCH_BACK, SENT, LOST, UNTRACKED, GAP.
+ * TOLERANCE, SWITCH_BACK, SENT, LOST, PAUSED, SLOW_FIRST (the first server's clock is TOLERANCE
+ * behind), UNTRACKED, GAP.
  *
  * Each rule below can be taken out: -DRULE=0.
  */
@@ -70,6 +74,12 @@
 #endif
 #ifndef LOST
 #define LOST 0
+#endif
+#ifndef PAUSED
+#define PAUSED 0
+#endif
+#ifndef SLOW_FIRST
+#define SLOW_FIRST 0
 #endif
 #ifndef UNTRACKED
 #define UNTRACKED 0
@@ -139,6 +149,21 @@
  * before it sends the swap. */
 #ifndef ANSWER_BEFORE_HORIZON
 #define ANSWER_BEFORE_HORIZON 1
+#endif
+/* With PAUSED the tolerance counts against the lease, unless the incarnation of its record gave the
+ * time. Out: the time alone decides. */
+#ifndef OTHER_CLOCK_COUNTS
+#define OTHER_CLOCK_COUNTS 1
+#endif
+/* With PAUSED the node asks for the incarnation again: another server may have given the time. Out:
+ * it asks before the time only. */
+#ifndef ASKED_AGAIN
+#define ASKED_AGAIN 1
+#endif
+/* It asks again after the answer to the swap: another server may have given that. Out: before it
+ * sends the swap. */
+#ifndef ASKED_AFTER_ANSWER
+#define ASKED_AFTER_ANSWER 1
 #endif
 /* A swap compares the whole record. Out: a swap that arrives compares the instance. */
 #ifndef LATE_SWAP_COMPARES
@@ -216,7 +241,13 @@ bit issued[TICKS];
 
 /* arrives: the swap under way finds what it expects. */
 #define arrives (up && cell.inst == sender && (cell.horizon == expects || !LATE_SWAP_COMPARES))
-#define landed() sent = 0; bids = false; expects = 0; sender = 0; sentInc = 0; sentSince = 0; sentSeen = 0
+#define landed() sent = 0; asked = 0; told = 0; timely = false; bids = false; expects = 0; sender = 0; sentInc = 0; sentSince = 0; sentSeen = 0
+
+/* With PAUSED a claim, and an extension, go by the registry's time as well. */
+#define claimable (cell.horizon <= clock && (!PAUSED || cell.horizon <= reading))
+#define still (asked == incarnation || !ASKED_AGAIN || !ASKED_AFTER_ANSWER)
+#define same_server (asked == cell.inc && still && !UNTRACKED)
+#define told_in_time (clock + least(told + (same_server || !OTHER_CLOCK_COUNTS -> 0 : TOLERANCE), TOLERANCE) < horizon)
 
 /* remember notes since when the present incarnation is known, which is now if it was not. */
 #define remember(s, t) \
@@ -236,7 +267,7 @@ bit issued[TICKS];
 
 mtype = { DOWN, CLAIM, ASKED, TIMED, CONFIRM, LOOKED, HOLD, ALONE };
 
-#define forget() inst = 0; term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0; inc = 0; since = 0; seen = 0; stood = 0; listed = 0; found = 0; foundSeen = 0
+#define forget() inst = 0; reading = 0; asked = (sent != 0 -> asked : 0); term = 0; horizon = 0; prior = 0; cursor = 0; heard = 0; inc = 0; since = 0; seen = 0; stood = 0; listed = 0; found = 0; foundSeen = 0
 
 #define settled (registryTime >= since + claimDelay || !CLAIM_WAITS)
 #define floor() (FLOOR_ALWAYS && since + claimDelay > prior -> since + claimDelay : prior)
@@ -257,6 +288,10 @@ proctype node(byte id) {
 	byte sent;    /* the horizon in a swap under way, 0 without one, */
 	byte expects, sender; /* the horizon and the instance that the swap expects, */
 	byte sentInc; short sentSince, sentSeen; /* and its stamp; */
+	byte asked;   /* with PAUSED: the incarnation before the time, 0 if not asked for, */
+	short told;   /* and by so much that time is off; */
+	bool timely;  /* the answer comes in time */
+	short reading; /* with PAUSED: the registry's time before a claim */
 	bool bids;    /* it is the claim */
 	byte bid, bidPrior; /* of this instance, whose outcome is unknown, and the horizon that it replaces */
 
@@ -280,6 +315,7 @@ end:	do
 		:: CLOCK_NOT_BEFORE ->
 			remember(stamped, stampSeen);
 			stood = !LOOK_AFTER_SWAP && settled;
+			reading = (PAUSED -> registryTime : 0);
 			at = ASKED;
 			printf("%c asks at %d: incarnation %d since %d\n", NAME, clock, inc, since)
 		:: !CLOCK_NOT_BEFORE ->
@@ -293,7 +329,7 @@ end:	do
 		at = ASKED;
 		printf("%c asks for the incarnation at %d: %d\n", NAME, clock, inc)
 	   }
-	:: atomic { up && at == ASKED && cell.horizon <= clock && clock < TICKS ->
+	:: atomic { up && at == ASKED && claimable && clock < TICKS ->
 		insts++;
 		inst = insts; term = cell.term + 1; prior = cell.horizon;
 		heard_now();
@@ -304,9 +340,9 @@ end:	do
 		:: !LOOK_AFTER_SWAP && stood -> cursor = floor(); file = true; at = HOLD
 		:: else -> at = CONFIRM
 		fi;
-		stood = false
+		stood = false; reading = 0
 	   }
-	:: atomic { LOST && at == ASKED && bid == 0 && sent == 0 && cell.horizon <= clock && clock < TICKS ->
+	:: atomic { LOST && at == ASKED && bid == 0 && sent == 0 && claimable && clock < TICKS ->
 		insts++;
 		bid = insts; bidPrior = cell.horizon; bids = true;
 		sent = least(clock + HORIZON, TICKS); expects = cell.horizon; sender = cell.inst; sentInc = inc; sentSince = since; sentSeen = seen;
@@ -323,7 +359,7 @@ end:	do
 		fi;
 		stood = false
 	   }
-	:: atomic { up && at == ASKED && cell.horizon > clock -> forget(); at = CLAIM }
+	:: atomic { up && at == ASKED && !claimable -> forget(); at = CLAIM }
 	:: atomic { up && at == CONFIRM && (mine || !LOOK_FINDS_CLAIM) ->
 		printf("%c looks at %d and finds instance %d\n", NAME, clock, cell.inst);
 		heard = clock;
@@ -349,7 +385,7 @@ end:	do
 		issued[cursor] = true;
 		cursor++
 	   }
-	:: atomic { up && (at == ALONE || at == HOLD) && agreeable && extensible ->
+	:: atomic { up && (at == ALONE || at == HOLD) && (asked == 0 || sent != 0) && agreeable && extensible ->
 		heard_now();
 		cell.horizon = horizon;
 		stamp_mine();
@@ -364,6 +400,18 @@ end:	do
 		fi;
 		printf("%c sends an extension to %d at %d\n", NAME, sent, clock)
 	   }
+	:: atomic { PAUSED && up && at == HOLD && sent == 0 && asked == 0 && agreeable && in_time ->
+		asked = incarnation;
+		printf("%c asks which server answers at %d: incarnation %d\n", NAME, clock, asked)
+	   }
+	:: atomic { PAUSED && up && at == HOLD && sent == 0 && asked != 0 && rightClock && registryTime < horizon && clock + HORIZON > horizon && horizon < TICKS ->
+		told = off; sent = least(clock + HORIZON, TICKS); expects = horizon; sender = inst;
+		if
+		:: asked == incarnation -> remember(stamped, stampSeen); sentInc = inc; sentSince = since; sentSeen = seen
+		:: else -> asked = (ASKED_AFTER_ANSWER -> asked : NEVER) /* a stamp of that incarnation would count no more */
+		fi;
+		printf("%c asks for the time at %d: %d, and sends an extension to %d\n", NAME, clock, registryTime, sent)
+	   }
 	:: atomic { sent != 0 && bids && arrives ->
 		printf("the claim of %c arrives at %d: instance %d, horizon %d\n", NAME, clock, bid, sent);
 		put(cell, bid, cell.term + 1, sent); stamp(cell, sentInc, sentSince, sentSeen);
@@ -371,20 +419,21 @@ end:	do
 		landed()
 	   }
 	:: atomic { sent != 0 && !bids && arrives ->
+		timely = (asked != 0 -> told_in_time : in_time) || !ANSWER_BEFORE_HORIZON;
 		cell.horizon = sent; stamp(cell, sentInc, sentSince, sentSeen);
 		if
 		:: !(at == HOLD && inst == sender && horizon == expects) -> printf("a late extension of %c arrives at %d\n", NAME, clock)
 		:: else -> printf("the extension of %c arrives at %d, the answer is lost\n", NAME, clock)
-		:: at == HOLD && inst == sender && horizon == expects && (in_time || !ANSWER_BEFORE_HORIZON) ->
+		:: at == HOLD && inst == sender && horizon == expects && timely ->
 			heard = clock; horizon = sent;
 			printf("%c hears at %d that its lease reaches %d\n", NAME, clock, horizon)
-		:: at == HOLD && inst == sender && horizon == expects && !in_time && ANSWER_BEFORE_HORIZON ->
+		:: at == HOLD && inst == sender && horizon == expects && !timely ->
 			file = false; forget(); at = CLAIM;
 			printf("%c hears too late, at %d\n", NAME, clock)
 		fi;
 		landed()
 	   }
-	:: atomic { sent != 0 -> printf("a swap of %c is lost\n", NAME); landed() }
+	:: atomic { sent != 0 || asked != 0 -> printf("a call of %c is lost\n", NAME); landed() }
 	:: atomic { up && (at == HOLD && restorable || at == ALONE && cell.term == 0 && !ALONE_PUTS_NOTHING_BACK) ->
 		heard_now();
 		put(cell, inst, term, horizon);
@@ -401,7 +450,7 @@ end:	do
 		lives++;
 		printf("%c dies\n", NAME);
 		at = DOWN;
-		listed = 0; found = 0; foundSeen = 0; stood = 0; inc = 0; since = 0; seen = 0; bid = (bids -> bid : 0); bidPrior = (bids -> NEVER : 0); /* a file says nothing of these */
+		listed = 0; found = 0; foundSeen = 0; stood = 0; reading = 0; asked = (sent != 0 -> asked : 0); inc = 0; since = 0; seen = 0; bid = (bids -> bid : 0); bidPrior = (bids -> NEVER : 0); /* a file says nothing of these */
 		if
 		:: !file -> forget()
 		:: else
@@ -454,7 +503,8 @@ init {
 	byte i;
 	atomic {
 		peer = 1; peerCopy = 1; /* it has stood */
-		peerSince = 0 - claimDelay; peerSinceCopy = peerSince;
+		off = (SLOW_FIRST -> 0 - TOLERANCE : 0);
+		peerSince = off - claimDelay; peerSinceCopy = peerSince;
 		run registry();
 		do
 		:: i < NODES -> run node(i); i++
