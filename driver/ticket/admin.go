@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // lockWait is how long one administrative call waits for another.
@@ -48,9 +49,6 @@ func lockAll(ctx context.Context, members []*member, do func([]*adminConn) error
 }
 
 func (a *adminConn) lock(ctx context.Context) error {
-	if err := mysqlconn.CheckSession(ctx, a.conn, ""); err != nil {
-		return err
-	}
 	var got sql.Null[int]
 	err := a.conn.QueryRowContext(ctx, `SELECT GET_LOCK(LEFT(CONCAT('leaf_ticket.', DATABASE()), 64), ?)`, lockWait.Seconds()).Scan(&got)
 	switch {
@@ -62,11 +60,7 @@ func (a *adminConn) lock(ctx context.Context) error {
 	if _, err := a.conn.ExecContext(ctx, setSession); err != nil {
 		return err
 	}
-	if err := a.checkServer(ctx, a.conn); err != nil {
-		return err
-	}
-	a.meta, err = readMeta(ctx, a.conn)
-	return err
+	return a.checkServer(ctx, a.conn)
 }
 
 // unlock gives up the lock, or the whole connection where that fails. It may be closed already.
@@ -80,10 +74,8 @@ func (a *adminConn) unlock() {
 }
 
 func (a *adminConn) exec(ctx context.Context, query string, args ...any) error {
-	if _, err := a.conn.ExecContext(ctx, query, args...); err != nil {
-		return a.wrapErr(err)
-	}
-	return nil
+	_, err := a.conn.ExecContext(ctx, query, args...)
+	return a.wrapErr(err)
 }
 
 // both commits two statements together.
@@ -116,34 +108,32 @@ func (a *adminConn) lift(ctx context.Context, table string, floor int64) error {
 	if floor <= 1 { // where a fresh table begins; an id of 0 means the next one
 		return nil
 	}
-	last := floor - 1
-	for try := 1; ; try++ {
-		err := a.exec(ctx, fmt.Sprintf("REPLACE INTO `%[1]s` (id, stub) SELECT ?, 'a' FROM (SELECT 1) AS one "+
-			"WHERE NOT EXISTS (SELECT 1 FROM `%[1]s` AS t WHERE t.id >= ?)", table), last, last)
-		if !mysqlconn.IsNumber(err, mysqlconn.Deadlock) || try == 10 {
-			return err
-		}
-	}
+	undone := func(err error) bool { return mysqlconn.IsNumber(err, mysqlconn.Deadlock) }
+	return sqlstore.Repeat(ctx, undone, func() error {
+		return a.exec(ctx, fmt.Sprintf("REPLACE INTO `%[1]s` (id, stub) SELECT ?, 'a' FROM (SELECT 1) AS one "+
+			"WHERE NOT EXISTS (SELECT 1 FROM `%[1]s` AS t WHERE t.id >= ?)", table), floor-1, floor-1)
+	})
 }
 
-// place has a server draw a tag's IDs from floor on, in a share of its own. A counter is
-// only ever raised.
-func (a *adminConn) place(ctx context.Context, r row, floor int64, l Layout, s share) error {
-	if l.Stride > 0 {
-		r.next = s.align(max(floor, r.next))
+// place has a server draw a tag's IDs from MaxID on, in a share of its own. A counter is only ever
+// raised.
+func (a *adminConn) place(ctx context.Context, tag segment.Tag, generation int64, s share) error {
+	var next int64
+	if s.Stride > 0 {
+		next = s.align(tag.MaxID)
 	} else {
-		table := l.table(r.name)
-		if l.TablePerTag {
+		table := s.table(tag.Name)
+		if s.TablePerTag {
 			if err := a.exec(ctx, fmt.Sprintf(ticketTable, table)); err != nil {
 				return err
 			}
 		}
-		if err := a.lift(ctx, table, floor); err != nil {
+		if err := a.lift(ctx, table, tag.MaxID); err != nil {
 			return err
 		}
 	}
 	return a.exec(ctx, `INSERT INTO leaf_ticket_tag (name, generation, next_id, step, description) VALUES (?, ?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE generation = VALUES(generation), next_id = GREATEST(next_id, VALUES(next_id)),
 			step = VALUES(step), description = VALUES(description)`,
-		[]byte(r.name), r.generation, r.next, r.step, r.options.Description())
+		[]byte(tag.Name), generation, next, tag.Step, tag.Options.Description())
 }

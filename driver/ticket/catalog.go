@@ -17,7 +17,7 @@ import (
 func (s *Store) administer(ctx context.Context, what string, invalid error, do func([]*adminConn) error) error {
 	err := cmp.Or(invalid, s.usable(ctx))
 	if err != nil {
-		return wrap(err, what)
+		return wrap(err, "%s", what)
 	}
 	err = lockAll(ctx, s.members, func(conns []*adminConn) error {
 		for _, a := range conns {
@@ -33,7 +33,7 @@ func (s *Store) administer(ctx context.Context, what string, invalid error, do f
 	if gone := s.usable(ctx); err != nil && gone != nil && !errors.Is(err, gone) {
 		err = fmt.Errorf("%w: %w", gone, err)
 	}
-	return wrap(err, what)
+	return wrap(err, "%s", what)
 }
 
 // Check reports why not every server of the set is fit for use.
@@ -44,30 +44,27 @@ func (s *Store) Check(ctx context.Context) error {
 // A tagState is the state of a tag on all servers together.
 type tagState struct {
 	tag   segment.Tag
-	rows  []row      // by server; those without the tag have no name
 	n     int        // servers with the tag
 	lacks *adminConn // a server without the tag, or without its table; nil: all have it
 }
 
-func findState(ctx context.Context, conns []*adminConn, name string) (tagState, error) {
-	st := tagState{rows: make([]row, len(conns))}
-	for i, a := range conns {
-		r, err := findTag(ctx, a.conn, name)
+func findState(ctx context.Context, conns []*adminConn, name string) (st tagState, err error) {
+	for _, a := range conns {
+		tag, err := findTag(ctx, a.conn, name)
 		if errors.Is(err, leaf.ErrUnknownTag) {
 			st.lacks = a
 			continue
 		}
-		var tag segment.Tag
 		if err == nil {
-			tag, err = a.tag(ctx, a.conn, r)
-		}
-		if tag.Name != "" && mysqlconn.IsNumber(err, mysqlconn.NoTable) {
-			st.lacks, err = a, nil
+			tag, err = a.reached(ctx, a.conn, tag)
+			if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+				st.lacks, err = a, nil
+			}
 		}
 		if err != nil {
 			return tagState{}, a.wrapErr(err)
 		}
-		st.tag, st.rows[i] = join(st.tag, tag), r
+		st.tag = join(st.tag, tag)
 		st.n++
 	}
 	return st, nil
@@ -90,15 +87,14 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 			return err
 		}
 		tag.MaxID = max(tag.MaxID, have.tag.MaxID, kept)
-		return s.write(ctx, conns, tag, have)
+		return write(ctx, conns, tag)
 	})
 }
 
 // write has every server know the tag so, and draw from tag.MaxID on.
-func (s *Store) write(ctx context.Context, conns []*adminConn, tag segment.Tag, have tagState) error {
-	for i, a := range conns {
-		r := row{name: tag.Name, generation: a.generation, next: have.rows[i].next, step: tag.Step, options: tag.Options}
-		if err := a.place(ctx, r, tag.MaxID, s.layout, a.share); err != nil {
+func write(ctx context.Context, conns []*adminConn, tag segment.Tag) error {
+	for _, a := range conns {
+		if err := a.place(ctx, tag, a.generation, a.share); err != nil {
 			return err
 		}
 	}
@@ -139,7 +135,7 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 	if change.MaxID == nil {
 		tag.MaxID = 0 // no lift
 	}
-	if err := s.write(ctx, conns, tag, have); err != nil {
+	if err := write(ctx, conns, tag); err != nil {
 		return segment.Tag{}, err
 	}
 	have, err = findState(ctx, conns, name)
@@ -235,7 +231,7 @@ func (s *Store) Lift(ctx context.Context, tag, source string, floor int64) error
 	if err == nil {
 		err = s.lift(ctx, tag, source, floor)
 	}
-	return wrap(err, fmt.Sprintf("lift %q on server %s", tag, source))
+	return wrap(err, "lift %q on server %s", tag, source)
 }
 
 func (s *Store) lift(ctx context.Context, tag, source string, floor int64) error {
@@ -243,21 +239,17 @@ func (s *Store) lift(ctx context.Context, tag, source string, floor int64) error
 		if f := m.facts.Load(); f == nil || f.source() != source {
 			continue
 		}
-		err := s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
+		return m.wrapErr(s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
 			if f.source() != source {
 				return errResized
 			}
-			if f.layout.Stride == 0 {
-				return (&adminConn{member: m, conn: conn}).lift(ctx, f.layout.table(tag), floor)
+			if f.Stride == 0 {
+				return (&adminConn{member: m, conn: conn}).lift(ctx, f.table(tag), floor)
 			}
 			_, err := conn.ExecContext(ctx, `UPDATE leaf_ticket_tag SET next_id = GREATEST(next_id, ?) WHERE name = ? AND generation = ?`,
-				f.share.align(floor), []byte(tag), f.generation)
+				f.align(floor), []byte(tag), f.generation)
 			return err
-		})
-		if err != nil {
-			return m.wrapErr(err)
-		}
-		return nil
+		}))
 	}
 	return fmt.Errorf("%w: no server of that number has answered yet", leaf.ErrInvalid)
 }

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -37,7 +38,7 @@ const ticketDraw = "REPLACE INTO `%s` (stub) " +
 // The next blocks belong to the other servers.
 const blockDraw = `UPDATE leaf_ticket_tag
 	SET next_id = LAST_INSERT_ID(next_id) + LEAST(?, %[1]d - next_id %% %[1]d) + IF(? >= %[1]d - next_id %% %[1]d, %[2]d, 0)
-	WHERE name = ? AND generation = ? AND next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d`
+	WHERE next_id BETWEEN 0 AND ? AND next_id DIV %[1]d %% %[3]d = %[4]d AND name = ? AND generation = ?`
 
 // A drawResult is a server's answer to a draw.
 type drawResult struct {
@@ -52,19 +53,57 @@ type drawResult struct {
 	next, step         int64
 }
 
-func (f *facts) draw(ctx context.Context, conn *sql.Conn, statement, tag string, args ...any) (drawResult, error) {
-	session := setSession
-	if f.share.stride == 0 {
-		session += fmt.Sprintf(setSteps, f.share.servers, f.share.number)
+// draw draws up to n IDs that follow each other, or up to the tag's step if n is 0. Of single
+// tickets it draws one.
+func (f *facts) draw(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
+	if n == 0 && f.Stride > 0 {
+		// A change of the step between the two packets does no harm: the range follows from the n
+		// of the second one.
+		known, err := findTag(ctx, conn, tag)
+		if err != nil {
+			return segment.Grant{}, err
+		}
+		n = known.Step
 	}
-	query := session + ";\n" + statement + fmt.Sprintf(answer, f.open)
-	var d drawResult
-	err := conn.QueryRowContext(ctx, query, append(args, []byte(tag))...).
-		Scan(&d.rows, &d.last, &d.server, &d.cluster, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
+	d, err := f.send(ctx, conn, tag, n)
+	if err == nil {
+		err = f.judge(d)
+	}
 	if err != nil {
-		return drawResult{}, err
+		return segment.Grant{}, err
 	}
-	return d, f.judge(d)
+	start := int64(d.last)
+	return segment.Grant{
+		Range:  leaf.Range{Start: start, End: start + f.take(start, n)},
+		Step:   max(d.step, 1),
+		Source: f.source(),
+		Server: strconv.FormatInt(d.server, 10),
+		Store:  d.cluster,
+	}, nil
+}
+
+// send sends the statement of a draw. It distinguishes an unknown tag from a missing table.
+func (f *facts) send(ctx context.Context, conn *sql.Conn, tag string, n int64) (d drawResult, err error) {
+	s := f.share
+	table, query, args := s.table(tag), setSession, []any(nil)
+	if s.Stride > 0 {
+		query += fmt.Sprintf(";\n"+blockDraw, s.Stride, (s.servers-1)*s.Stride, s.servers, s.number-1)
+		args = []any{n, n, s.limit()}
+	} else {
+		query += fmt.Sprintf(setSteps+";\n"+ticketDraw, s.servers, s.number, table)
+		err = f.checkTickets(ctx, conn, table)
+	}
+	if err == nil {
+		query += fmt.Sprintf(answer, f.open)
+		err = conn.QueryRowContext(ctx, query, append(args, []byte(tag), f.generation, []byte(tag))...).
+			Scan(&d.rows, &d.last, &d.server, &d.cluster, &d.open, &d.increment, &d.offset, &d.globalInc, &d.globOff, &d.generation, &d.next, &d.step)
+		if !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+			return d, err
+		}
+		f.tables.Delete(table)
+	}
+	_, unknown := findTag(ctx, conn, tag)
+	return d, cmp.Or(unknown, err)
 }
 
 // judge reports the fault of a draw, or the reason for an empty one.
@@ -73,91 +112,41 @@ func (f *facts) judge(d drawResult) error {
 	switch {
 	case d.open:
 		return fmt.Errorf("%w: a transaction was left open on it: give Leaf a pool of its own", sqlstore.ErrSession)
-	case d.rows < 0 || s.stride > 0 && d.rows > 1: // -1: ROW_COUNT() speaks of another statement
+	case d.rows < 0 || s.Stride > 0 && d.rows > 1: // -1: ROW_COUNT() speaks of another statement
 		return fmt.Errorf("%w: the draw changed %d rows: something between here and the server splits or rewrites the packet",
 			sqlstore.ErrSession, d.rows)
 	case d.rows == 0 && !d.generation.Valid:
 		return leaf.ErrUnknownTag
 	case d.rows == 0 && d.generation.V != f.generation:
 		return errResized
-	case s.stride > 0:
-		return nil
+	case s.Stride == 0:
+		return s.judgeTicket(d)
+	case d.rows == 0 && d.next > s.limit():
+		return fmt.Errorf("%w: the counter stands at %d", leaf.ErrOverflow, d.next)
+	case d.rows == 0:
+		return fmt.Errorf("%w: the counter stands at %d, which is not in a block of server %d of %d: "+
+			"it was changed by hand; a resize with the same servers puts it right", segment.ErrNeedsResize, d.next, s.number, s.servers)
+	}
+	return nil
+}
+
+// judgeTicket is the rest of judge for a single ticket.
+func (s share) judgeTicket(d drawResult) error {
+	switch {
 	case d.increment != s.servers || d.offset != s.number:
 		return fmt.Errorf("%w: it steps by %d from %d, not by %d from %d: something between here and the server changes the settings",
 			sqlstore.ErrSession, d.increment, d.offset, s.servers, s.number)
 	case (d.globalInc != s.servers || d.globOff != s.number) && (d.globalInc != 1 || d.globOff != 1):
 		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: who draws tickets without Leaf "+
 			"draws those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
+	case d.rows == 0:
+		return errors.New("the server drew no ticket although it has the tag")
+	case !s.owns(d.last):
+		return fmt.Errorf("%w: ticket %d is none of server %d of %d", sqlstore.ErrSession, d.last, s.number, s.servers)
+	case d.last >= math.MaxInt64:
+		return fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)
 	}
 	return nil
 }
 
-// ticket draws one ID.
-func (f *facts) ticket(ctx context.Context, conn *sql.Conn, tag string) (segment.Grant, error) {
-	table := f.layout.table(tag)
-	if err := f.checkTickets(ctx, conn, table); err != nil {
-		return segment.Grant{}, f.missing(ctx, conn, tag, err)
-	}
-	d, err := f.draw(ctx, conn, fmt.Sprintf(ticketDraw, table), tag, []byte(tag), f.generation)
-	switch {
-	case mysqlconn.IsNumber(err, mysqlconn.NoTable):
-		f.tables.Delete(table)
-		return segment.Grant{}, f.missing(ctx, conn, tag, err)
-	case err != nil:
-		return segment.Grant{}, err
-	case d.rows == 0:
-		return segment.Grant{}, errors.New("the server drew no ticket although it has the tag")
-	case !f.share.owns(d.last):
-		return segment.Grant{}, fmt.Errorf("%w: ticket %d is none of server %d of %d", sqlstore.ErrSession, d.last, f.share.number, f.share.servers)
-	case d.last >= math.MaxInt64:
-		return segment.Grant{}, fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)
-	}
-	return f.grant(leaf.Range{Start: int64(d.last), End: int64(d.last) + 1}, d), nil
-}
-
-// missing distinguishes an unknown tag from a missing table; err is the latter's error.
-func (f *facts) missing(ctx context.Context, conn *sql.Conn, tag string, err error) error {
-	if _, known := findTag(ctx, conn, tag); known != nil {
-		return known
-	}
-	return err
-}
-
-// block draws up to n IDs that follow each other.
-func (f *facts) block(ctx context.Context, conn *sql.Conn, tag string, n int64) (segment.Grant, error) {
-	if n == 0 {
-		// A change of the step between the two packets does no harm: the range follows from the n
-		// of the second one.
-		row, err := findTag(ctx, conn, tag)
-		if err != nil {
-			return segment.Grant{}, err
-		}
-		n = row.step
-	}
-	s := f.share
-	statement := fmt.Sprintf(blockDraw, s.stride, (s.servers-1)*s.stride, s.servers, s.number-1)
-	d, err := f.draw(ctx, conn, statement, tag, n, n, []byte(tag), f.generation, s.limit())
-	switch {
-	case err != nil:
-		return segment.Grant{}, err
-	case d.rows == 0 && d.next > s.limit():
-		return segment.Grant{}, fmt.Errorf("%w: the counter stands at %d", leaf.ErrOverflow, d.next)
-	case d.rows == 0:
-		return segment.Grant{}, fmt.Errorf("%w: the counter stands at %d, which is not in a block of server %d of %d: "+
-			"it was changed by hand; a resize with the same servers puts it right", segment.ErrNeedsResize, d.next, s.number, s.servers)
-	}
-	start := int64(d.last)
-	return f.grant(leaf.Range{Start: start, End: start + s.take(start, n)}, d), nil
-}
-
-func (f *facts) source() string { return strconv.FormatInt(f.share.number, 10) }
-
-func (f *facts) grant(r leaf.Range, d drawResult) segment.Grant {
-	return segment.Grant{
-		Range:  r,
-		Step:   max(d.step, 1),
-		Source: f.source(),
-		Server: strconv.FormatInt(d.server, 10),
-		Store:  d.cluster,
-	}
-}
+func (f *facts) source() string { return strconv.FormatInt(f.number, 10) }

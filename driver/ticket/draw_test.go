@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/ticket"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -216,7 +217,7 @@ func TestRowsOfDraw(t *testing.T) {
 		stride, rows int64
 		ok           bool
 	}{{0, -1, false}, {0, 1, true}, {0, 2, true}, {100, -1, false}, {100, 0, true}, {100, 1, true}, {100, 2, false}} {
-		if err := ticket.JudgeRows(c.stride, c.rows); (err == nil) != c.ok {
+		if err := ticket.JudgeRows(c.stride, c.rows); errors.Is(err, sqlstore.ErrSession) == c.ok {
 			t.Errorf("stride %d, %d rows: %v", c.stride, c.rows, err)
 		}
 	}

@@ -24,13 +24,13 @@ var (
 )
 
 // wrapErr adds the server's name and a remedy to an error. The result never has a password.
-func (m *member) wrapErr(err error) error { return fmt.Errorf("%s: %w", m.Name, explain(err)) }
+func (m *member) wrapErr(err error) error { return wrap(explain(err), "%s", m.Name) }
 
-func wrap(err error, what string) error {
+func wrap(err error, what string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
 }
 
 func explain(err error) error {

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -50,23 +53,54 @@ func (s *Store) order() (up, down []*member) {
 	return up, down
 }
 
+// visit has do ask the servers in the order of trying, until it is done. It asks those left out only
+// if no other one has answered. The error is nil once a server has.
+func (s *Store) visit(ctx context.Context, do func(m *member, hasty bool) (done bool, err error)) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	up, down := s.order()
+	answered := false
+	var failed sqlstore.Failures
+	for i, m := range slices.Concat(up, down) {
+		if i == len(up) && answered {
+			break // a failed server has nothing to add
+		}
+		done, err := do(m, i < len(up)-1)
+		if done {
+			return nil
+		}
+		if err == nil {
+			answered = true
+			continue
+		}
+		failed = append(failed, m.wrapErr(err))
+		if gone := s.usable(ctx); gone != nil { // not the server's fault
+			return fmt.Errorf("%w: %w", gone, failed)
+		}
+		if !errors.Is(err, errLeftOut) { // which is noted
+			s.failed(m, err)
+		}
+	}
+	if answered {
+		return nil
+	}
+	return fmt.Errorf("no ticket server is fit for use: %w", failed)
+}
+
 // probe finds out whether a server that failed is fit again. No caller waits for it.
 func (s *Store) probe(m *member) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 	defer cancel()
 	m.facts.Store(nil)
-	err := m.within(ctx, func(conn *sql.Conn) error {
-		_, err := s.inspect(ctx, conn, m)
-		return err
-	})
+	err := s.use(ctx, m, func(*sql.Conn, *facts) error { return nil }) // which inspects it
+	if err != nil && s.ctx.Err() == nil {
+		s.failed(m, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.health.probing = false
-	switch {
-	case s.ctx.Err() != nil:
-	case err != nil:
-		s.note(m, err)
-	case m.health.down:
+	if err == nil && m.health.down {
 		m.health.down = false
 		s.logger.Info("ticket server put back", "server", m.Name)
 	}
@@ -88,19 +122,15 @@ func (s *Store) isDown(m *member) bool {
 	return m.health.down
 }
 
-// failed records that a server could not issue IDs. Concurrent calls that fail together count as
-// one failure.
+// failed leaves a server out for a while, and logs a new failure. Concurrent calls that fail together
+// count as one failure.
 func (s *Store) failed(m *member, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !m.health.down || time.Now().After(m.health.retryAt) {
-		s.note(m, err)
-	}
-}
-
-// note leaves a server out for a while, and logs a new failure; the caller holds s.mu.
-func (s *Store) note(m *member, err error) {
 	h := &m.health
+	if h.down && !time.Now().After(h.retryAt) {
+		return
+	}
 	pause := min(minPause<<min(h.failed, 10), maxPause)
 	h.failed++
 	h.retryAt = time.Now().Add(pause/2 + rand.N(pause/2+1))
@@ -132,7 +162,7 @@ func (s *Store) admit(m *member, f *facts) error {
 		if f.cluster != known.cluster {
 			return fmt.Errorf("%w: the server belongs to another set than %s: correct the URL", leaf.ErrInvalid, other.Name)
 		}
-		if f.share.number == known.share.number {
+		if f.number == known.number {
 			return fmt.Errorf("%w: the server has the same number as %s: the URL names one twice, or one was copied from the other: "+
 				"both would deal the same IDs", leaf.ErrInvalid, other.Name)
 		}

@@ -5,8 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"regexp"
-	"sync"
+	"strings"
 
 	"github.com/leaf-id/leaf"
 )
@@ -55,10 +54,8 @@ const sharedTable = "Tickets64"
 // shared reports whether all tags draw from one table.
 func (l Layout) shared() bool { return l.Stride == 0 && !l.TablePerTag }
 
-// plainTag is a name that can be part of a table's, on servers that fold case too.
-var plainTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,49}$`)
-})
+// tableChars are those of a table's name that need no quotes, on servers that fold case too.
+const tableChars = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 // table returns the name of the table that a tag's tickets come from. It holds
 // nothing that would have to be quoted. Names that cannot be part of one are hashed;
@@ -67,7 +64,7 @@ func (l Layout) table(tag string) string {
 	switch {
 	case !l.TablePerTag:
 		return sharedTable
-	case plainTag().MatchString(tag):
+	case len(tag) <= 50 && !strings.HasPrefix(tag, "_") && strings.Trim(tag, tableChars) == "":
 		return sharedTable + "_" + tag
 	}
 	sum := sha256.Sum256([]byte(tag))
@@ -76,31 +73,31 @@ func (l Layout) table(tag string) string {
 
 // A share is the part of all IDs that one server owns.
 type share struct {
+	Layout
 	servers int64
 	number  int64 // of the server, 1 … servers
-	stride  int64 // 0: single tickets
 }
 
 // align returns the lowest ID of the share's blocks from floor on, or the largest int64 without
 // such a block.
 func (s share) align(floor int64) int64 {
-	block := floor / s.stride
+	block := floor / s.Stride
 	behind := (s.number - 1 - block%s.servers + s.servers) % s.servers
 	if behind == 0 {
 		return floor
 	}
-	if block > math.MaxInt64/s.stride-behind {
+	if block > math.MaxInt64/s.Stride-behind {
 		return math.MaxInt64
 	}
-	return (block + behind) * s.stride
+	return (block + behind) * s.Stride
 }
 
 // drawn returns one past the highest drawn ID if next is the following one, or 0 before the first.
 func (s share) drawn(next int64) int64 {
-	switch gap := (s.servers - 1) * s.stride; {
-	case next%s.stride != 0 || next == math.MaxInt64:
+	switch gap := (s.servers - 1) * s.Stride; {
+	case next%s.Stride != 0 || next == math.MaxInt64:
 		return next
-	case next/s.stride < s.servers:
+	case next/s.Stride < s.servers:
 		return 0
 	default:
 		return next - gap
@@ -108,10 +105,15 @@ func (s share) drawn(next int64) int64 {
 }
 
 // limit is the largest counter that can still be moved.
-func (s share) limit() int64 { return math.MaxInt64 - s.servers*s.stride }
+func (s share) limit() int64 { return math.MaxInt64 - s.servers*s.Stride }
 
-// take returns how many of n IDs a counter at next has left in its block.
-func (s share) take(next, n int64) int64 { return min(n, s.stride-next%s.stride) }
+// take returns how many of n IDs a counter at next has left in its block: a single ticket is one.
+func (s share) take(next, n int64) int64 {
+	if s.Stride == 0 {
+		return 1
+	}
+	return min(n, s.Stride-next%s.Stride)
+}
 
 // owns reports whether a ticket is one that the server can have made.
 func (s share) owns(id uint64) bool {

@@ -32,20 +32,14 @@ type member struct {
 	Server
 	health health
 	facts  atomic.Pointer[facts] // nil until the server was found fit
-	gates  [64]chan struct{}     // of one place each, by the hash of a table of tickets
+	gates  [64]sqlstore.Slots    // by the hash of a table of tickets
 }
 
-// pass waits until this process draws no other ticket from a table, and returns how to
-// let the next one in. Draws from one table take turns on the server anyway, and there
-// now and then wait for each other until it undoes one.
-func (m *member) pass(ctx context.Context, table string) (leave func(), err error) {
-	gate := m.gates[crc32.ChecksumIEEE([]byte(table))%uint32(len(m.gates))]
-	select {
-	case gate <- struct{}{}:
-		return func() { <-gate }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for other draws from %s: %w", table, ctx.Err())
-	}
+// gate returns the place of the one draw that this process makes from a table of tickets at a time.
+// Draws from one table take turns on the server anyway, and there now and then wait for each other
+// until it undoes one.
+func (m *member) gate(table string) sqlstore.Slots {
+	return m.gates[crc32.ChecksumIEEE([]byte(table))%uint32(len(m.gates))]
 }
 
 // isCalled reports whether name means the server: as it is, or its host, or its host and
@@ -79,7 +73,7 @@ func newMembers(servers []Server) ([]*member, error) {
 		seen[server.Name] = true
 		m := &member{Server: server}
 		for i := range m.gates {
-			m.gates[i] = make(chan struct{}, 1)
+			m.gates[i] = make(sqlstore.Slots, 1)
 		}
 		members = append(members, m)
 	}
@@ -100,8 +94,11 @@ func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
 	return err
 }
 
-// checkServer refuses an unfit server, and learns its properties.
+// checkServer refuses an unfit session or server, and learns the server's properties.
 func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
+	if err := mysqlconn.CheckSession(ctx, conn, ""); err != nil {
+		return err
+	}
 	var vars map[string]string
 	err := conn.Raw(func(c any) (err error) {
 		vars, err = mysqlconn.Variables(ctx, c, "innodb_flush_log_at_trx_commit", "in_transaction", "version")
@@ -117,7 +114,8 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	if _, ok := vars["in_transaction"]; ok { // MySQL has no way to ask
 		f.open = "@@in_transaction"
 	}
-	return nil
+	f.meta, err = readMeta(ctx, conn)
+	return err
 }
 
 // losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. At a start it takes

@@ -63,12 +63,11 @@ const (
 
 // A meta is a database's description of itself.
 type meta struct {
+	share
 	state      string
 	cluster    string
 	member     string
 	generation int64
-	share      share
-	layout     Layout
 	members    []string // of the generation, in order
 }
 
@@ -79,7 +78,7 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 	var members string
 	err := conn.QueryRowContext(ctx, `SELECT format, state, cluster, member, generation, servers, number, stride, table_per_tag, members
 		FROM leaf_ticket WHERE one = 1`).Scan(&version, &m.state, &m.cluster, &m.member, &m.generation,
-		&m.share.servers, &m.share.number, &m.layout.Stride, &m.layout.TablePerTag, &members)
+		&m.servers, &m.number, &m.Stride, &m.TablePerTag, &members)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), mysqlconn.IsNumber(err, mysqlconn.NoTable):
 		return nil, nil
@@ -88,7 +87,6 @@ func readMeta(ctx context.Context, conn *sql.Conn) (*meta, error) {
 	case version != format:
 		return nil, fmt.Errorf("%w: the tables have format %d, this release knows %d: upgrade Leaf", leaf.ErrUnsupported, version, format)
 	}
-	m.share.stride = m.layout.Stride
 	m.members = strings.Fields(members)
 	return &m, nil
 }
@@ -103,13 +101,13 @@ func (m *meta) fits(l Layout, n int64) error {
 			segment.ErrNeedsResize)
 	case m.state != stateReady:
 		return errResized
-	case m.layout != l:
-		return fmt.Errorf("%w: the URL says %v, the server was set up for %v, which never changes: correct the URL", leaf.ErrInvalid, l, m.layout)
-	case m.share.servers != n:
+	case m.Layout != l:
+		return fmt.Errorf("%w: the URL says %v, the server was set up for %v, which never changes: correct the URL", leaf.ErrInvalid, l, m.Layout)
+	case m.servers != n:
 		return fmt.Errorf("%w: the URL names %d servers, this one is number %d of %d: name all of them, or change their number: %w",
-			leaf.ErrInvalid, n, m.share.number, m.share.servers, segment.ErrNeedsResize)
-	case m.share.number < 1 || m.share.number > n || m.generation < 1:
-		return fmt.Errorf("%w: its table leaf_ticket was changed by hand (number %d, generation %d)", leaf.ErrInvalid, m.share.number, m.generation)
+			leaf.ErrInvalid, n, m.number, m.servers, segment.ErrNeedsResize)
+	case m.number < 1 || m.number > n || m.generation < 1:
+		return fmt.Errorf("%w: its table leaf_ticket was changed by hand (number %d, generation %d)", leaf.ErrInvalid, m.number, m.generation)
 	}
 	return nil
 }

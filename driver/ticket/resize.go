@@ -45,8 +45,8 @@ type resizer struct {
 	conns      []*adminConn // to all of them
 	servers    []*adminConn // the set to be
 	cluster    string
-	rows       map[string]row // of all tags; next is where they go on
-	generation int64          // of the set to be
+	known      map[string]segment.Tag // all tags; MaxID is where they go on
+	generation int64                  // of the set to be
 }
 
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
@@ -110,9 +110,9 @@ func (r *resizer) check(context.Context, *adminConn) error {
 		used := a.state != stateNew
 		switch {
 		case r.fresh && used:
-			return a.wrapErr(sqlstore.Mark(fmt.Errorf("the server is part of a set already, number %d of %d", a.share.number, a.share.servers), fs.ErrExist))
-		case a.layout != r.layout && used:
-			return a.wrapErr(fmt.Errorf("%w: it was set up for %v, which never changes, the URL says %v", leaf.ErrInvalid, a.layout, r.layout))
+			return a.wrapErr(sqlstore.Mark(fmt.Errorf("the server is part of a set already, number %d of %d", a.number, a.servers), fs.ErrExist))
+		case a.Layout != r.layout && used:
+			return a.wrapErr(fmt.Errorf("%w: it was set up for %v, which never changes, the URL says %v", leaf.ErrInvalid, a.Layout, r.layout))
 		case given[a.meta.member] != nil:
 			return a.wrapErr(fmt.Errorf("%w: it is a copy of %s, or the same server: delete its table leaf_ticket if it is a copy",
 				leaf.ErrInvalid, given[a.meta.member].Name))
@@ -189,16 +189,15 @@ func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
 	if err := a.checkTables(ctx, a.conn, r.layout, "leaf_ticket", "leaf_ticket_tag"); err != nil {
 		return a.wrapErr(err)
 	}
-	if a.meta != nil && a.state != stateNew {
+	switch {
+	case a.meta == nil:
+		a.meta = &meta{state: stateNew, member: rand.Text()}
+	case a.state != stateNew:
 		return nil
 	}
-	member := rand.Text()
-	if a.meta != nil {
-		member = a.meta.member
-	}
-	a.meta = &meta{state: stateNew, cluster: r.cluster, member: member, layout: r.layout}
+	a.cluster, a.Layout = r.cluster, r.layout
 	return a.exec(ctx, `REPLACE INTO leaf_ticket (one, format, state, cluster, member, generation, servers, number, stride, table_per_tag, members)
-		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, r.cluster, member, r.layout.Stride, r.layout.TablePerTag)
+		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, a.cluster, a.meta.member, a.Stride, a.TablePerTag)
 }
 
 // stop has a server issue no more, and waits for the draws under way.
@@ -213,10 +212,10 @@ func (r *resizer) stop(ctx context.Context, a *adminConn) error {
 // a table, also one without any tag yet, all have the highest of that.
 func (r *resizer) read(ctx context.Context, _ *adminConn) error {
 	r.generation = r.nextGeneration()
-	r.rows = make(map[string]row)
+	r.known = make(map[string]segment.Tag)
 	var highest int64
 	for _, tag := range r.tags {
-		r.rows[tag.Name] = row{name: tag.Name, step: tag.Step, options: tag.Options, next: tag.MaxID}
+		r.known[tag.Name] = tag
 		highest = max(highest, tag.MaxID)
 	}
 	for _, a := range r.conns {
@@ -226,19 +225,18 @@ func (r *resizer) read(ctx context.Context, _ *adminConn) error {
 		}
 		highest = max(highest, high)
 	}
-	jump := int64(0)
-	if len(r.lost) > 0 {
-		jump = r.jump
+	if len(r.lost) == 0 {
+		r.jump = 0
 	}
-	if highest > math.MaxInt64-jump {
-		return fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, highest, jump)
+	if highest > math.MaxInt64-r.jump {
+		return fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, highest, r.jump)
 	}
-	highest += jump
-	for name, row := range r.rows {
-		if row.next += jump; r.layout.shared() {
-			row.next = highest
+	highest += r.jump
+	for name, tag := range r.known {
+		if tag.MaxID += r.jump; r.layout.shared() {
+			tag.MaxID = highest
 		}
-		r.rows[name] = row
+		r.known[name] = tag
 	}
 	if !r.layout.shared() {
 		return nil
@@ -253,26 +251,22 @@ func (r *resizer) read(ctx context.Context, _ *adminConn) error {
 
 // readOne reads the tags of one server, and returns the highest of its counters.
 func (r *resizer) readOne(ctx context.Context, a *adminConn) (highest int64, err error) {
-	rows, err := readRows(ctx, a.conn)
+	tags, err := readTags(ctx, a.conn)
 	if err == nil && r.layout.shared() {
 		highest, err = a.mark(ctx, sharedTable)
 	}
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range rows {
+	for _, tag := range tags {
 		if r.layout.TablePerTag {
-			if row.next, err = a.mark(ctx, r.layout.table(row.name)); err != nil {
-				return 0, fmt.Errorf("tag %q: %w", row.name, err)
+			if tag.MaxID, err = a.mark(ctx, r.layout.table(tag.Name)); err != nil {
+				return 0, fmt.Errorf("tag %q: %w", tag.Name, err)
 			}
 		}
-		known, next := r.rows[row.name], row.next
-		if known.name != "" && !row.updated.After(known.updated) {
-			row = known
-		}
-		row.next = max(known.next, next)
-		highest = max(highest, row.next)
-		r.rows[row.name] = row
+		tag = join(r.known[tag.Name], tag)
+		highest = max(highest, tag.MaxID)
+		r.known[tag.Name] = tag
 	}
 	return highest, nil
 }
@@ -280,8 +274,8 @@ func (r *resizer) readOne(ctx context.Context, a *adminConn) (highest int64, err
 // lift gives a server every tag, above all drawn IDs. A leaving server keeps its counters: if it
 // returns, another resize lifts them.
 func (r *resizer) lift(ctx context.Context, a *adminConn) error {
-	for _, known := range r.rows {
-		if err := a.place(ctx, row{name: known.name, step: known.step, options: known.options}, known.next, r.layout, r.share(a)); err != nil {
+	for _, tag := range r.known {
+		if err := a.place(ctx, tag, 0, r.share(a)); err != nil { // generation 0: it issues nothing yet
 			return err
 		}
 	}
@@ -290,7 +284,7 @@ func (r *resizer) lift(ctx context.Context, a *adminConn) error {
 
 // share returns the share that a server is going to have.
 func (r *resizer) share(a *adminConn) share {
-	return share{servers: int64(len(r.servers)), number: int64(slices.Index(r.servers, a) + 1), stride: r.layout.Stride}
+	return share{Layout: r.layout, servers: int64(len(r.servers)), number: int64(slices.Index(r.servers, a) + 1)}
 }
 
 // lostGenerations is more than a lost server can have been ahead of the others: each

@@ -7,14 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
-	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -68,11 +66,8 @@ func (s *Store) Exists(ctx context.Context) (bool, error) {
 			known, err = readMeta(ctx, conn)
 			return err
 		})
-		if err != nil {
-			return false, wrap(m.wrapErr(err), "look for the ticket store")
-		}
-		if known != nil && known.state != stateNew {
-			return true, nil
+		if err != nil || known != nil && known.state != stateNew {
+			return err == nil, wrap(m.wrapErr(err), "look for the ticket store")
 		}
 	}
 	return false, nil
@@ -90,53 +85,35 @@ func (s *Store) usable(ctx context.Context) error {
 // deal in blocks. [segment.Grant].Source is the server's number in its set.
 func (s *Store) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	grant, err := s.advance(ctx, tag, n)
-	if err != nil {
-		return segment.Grant{}, fmt.Errorf("advance %q: %w", tag, err)
-	}
-	return grant, nil
+	return grant, wrap(err, "advance %q", tag)
 }
 
-func (s *Store) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
-	if err := s.usable(ctx); err != nil {
-		return segment.Grant{}, err
-	}
+func (s *Store) advance(ctx context.Context, tag string, n int64) (grant segment.Grant, err error) {
 	if n < 0 {
 		return segment.Grant{}, fmt.Errorf("%w: %d IDs", leaf.ErrInvalid, n)
 	}
 	if err := segment.CheckKnown(tag); err != nil {
 		return segment.Grant{}, err
 	}
-	up, down := s.order()
 	var refusal error // of a server that answered: the tag is unknown, or its IDs are used up
-	var failed sqlstore.Failures
-	for i, m := range slices.Concat(up, down) {
-		if i == len(up) && refusal != nil {
-			break // a failed server has nothing to add
-		}
-		grant, err := s.draw(ctx, m, tag, n, i < len(up)-1)
-		told, gone := explain(err), s.usable(ctx)
+	err = s.visit(ctx, func(m *member, hasty bool) (done bool, err error) {
+		grant, err = s.draw(ctx, m, tag, n, hasty)
+		told := explain(err)
 		switch {
 		case err == nil:
 			s.succeeded(m)
-			return grant, nil
+			refusal = nil
+			return true, nil
 		case errors.Is(told, leaf.ErrUnknownTag):
 			refusal = told
+			return false, nil
 		case errors.Is(told, leaf.ErrOverflow):
 			refusal = cmp.Or(refusal, told)
-		default:
-			failed = append(failed, m.wrapErr(err))
-			if gone == nil && !errors.Is(err, errLeftOut) { // else the caller left, or it is noted
-				s.failed(m, err)
-			}
+			return false, nil
 		}
-		if gone != nil {
-			return segment.Grant{}, fmt.Errorf("%w: %w", gone, failed)
-		}
-	}
-	if refusal != nil {
-		return segment.Grant{}, refusal
-	}
-	return segment.Grant{}, fmt.Errorf("no ticket server is fit for use: %w", failed)
+		return false, err
+	})
+	return grant, cmp.Or(err, refusal)
 }
 
 // draw draws from one server, in its turn.
@@ -144,11 +121,11 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.layout.Stride == 0 {
-		leave, err := m.pass(ctx, s.layout.table(tag))
-		if err != nil {
-			return segment.Grant{}, err
+		table := s.layout.table(tag)
+		if err := m.gate(table).Take(ctx); err != nil {
+			return segment.Grant{}, fmt.Errorf("wait for other draws from %s: %w", table, err)
 		}
-		defer leave()
+		defer m.gate(table).Free()
 	}
 	if hasty && m.facts.Load() != nil {
 		if s.isDown(m) {
@@ -159,11 +136,7 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 	}
 	for range 1 + maxDeadlocks {
 		err = s.use(ctx, m, func(conn *sql.Conn, f *facts) (err error) {
-			if s.layout.Stride > 0 {
-				grant, err = f.block(ctx, conn, tag, n)
-			} else {
-				grant, err = f.ticket(ctx, conn, tag)
-			}
+			grant, err = f.draw(ctx, conn, tag, n)
 			return err
 		})
 		if !mysqlconn.IsNumber(err, mysqlconn.Deadlock, mysqlconn.NoAutoInc) {
@@ -193,11 +166,7 @@ func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) e
 // inspect checks a server and learns its properties.
 func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
 	f := &facts{}
-	if err := cmp.Or(mysqlconn.CheckSession(ctx, conn, ""), f.checkServer(ctx, conn)); err != nil {
-		return nil, err
-	}
-	var err error
-	if f.meta, err = readMeta(ctx, conn); err != nil {
+	if err := f.checkServer(ctx, conn); err != nil {
 		return nil, err
 	}
 	if err := f.fits(s.layout, int64(len(s.members))); err != nil {
@@ -209,8 +178,8 @@ func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts,
 	if err := s.admit(m, f); err != nil {
 		return nil, err
 	}
-	s.logger.Info("ticket server ready", "server", m.Name, "number", f.share.number, "of", f.share.servers,
-		"layout", f.layout.String(), "generation", f.generation)
+	s.logger.Info("ticket server ready", "server", m.Name, "number", f.number, "of", f.servers,
+		"layout", f.Layout.String(), "generation", f.generation)
 	if f.flush != "1" {
 		s.logger.Warn("a power cut may take back IDs that were issued: set innodb_flush_log_at_trx_commit=1 on the server",
 			"server", m.Name, "innodb_flush_log_at_trx_commit", f.flush)

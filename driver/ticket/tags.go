@@ -16,34 +16,25 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// A row is one of leaf_ticket_tag.
-type row struct {
-	name       string
-	generation int64
-	next       int64 // 0 where the servers deal single tickets
-	step       int64
-	options    segment.TagOptions
-	updated    time.Time
-}
+const selectTag = `SELECT name, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`
 
-const selectRow = `SELECT name, generation, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`
-
-// readRows returns the tags of a server, or the one of that name.
-func readRows(ctx context.Context, conn *sql.Conn, name ...string) ([]row, error) {
-	query, args := selectRow, []any(nil)
+// readTags returns the tags of a server, or the one of that name. Here MaxID is the server's next
+// ID, or 0 where it deals single tickets.
+func readTags(ctx context.Context, conn *sql.Conn, name ...string) ([]segment.Tag, error) {
+	query, args := selectTag, []any(nil)
 	for _, tag := range name {
 		query, args = query+` WHERE name = ?`, append(args, []byte(tag))
 	}
 	rows, err := conn.QueryContext(ctx, query, args...)
-	return sqlstore.Collect(rows, err, func(scan func(...any) error) (r row, err error) {
+	return sqlstore.Collect(rows, err, func(scan func(...any) error) (tag segment.Tag, err error) {
 		var updated float64
 		var description string
-		err = scan(&r.name, &r.generation, &r.next, &r.step, &description, &updated)
-		r.options = segment.Describe(description)
+		err = scan(&tag.Name, &tag.MaxID, &tag.Step, &description, &updated)
+		tag.Options = segment.Describe(description)
 		if updated > 0 {
-			r.updated = time.UnixMicro(int64(updated * 1e6))
+			tag.Updated = time.UnixMicro(int64(updated * 1e6))
 		}
-		return r, err
+		return tag, err
 	})
 }
 
@@ -55,25 +46,24 @@ func onlyDescribed(o segment.TagOptions) error {
 	return nil
 }
 
-// findTag returns the row of a tag, or [leaf.ErrUnknownTag].
-func findTag(ctx context.Context, conn *sql.Conn, tag string) (row, error) {
-	rows, err := readRows(ctx, conn, tag)
-	if err != nil || len(rows) == 0 {
-		return row{}, cmp.Or(err, leaf.ErrUnknownTag)
+// findTag is readTags for one tag. It fails with [leaf.ErrUnknownTag] without it.
+func findTag(ctx context.Context, conn *sql.Conn, name string) (segment.Tag, error) {
+	tags, err := readTags(ctx, conn, name)
+	if err != nil || len(tags) == 0 {
+		return segment.Tag{}, cmp.Or(err, leaf.ErrUnknownTag)
 	}
-	return rows[0], nil
+	return tags[0], nil
 }
 
-// tag returns a tag as one server has it. MaxID is one past the highest drawn ID, or 0 before the
-// first: the row of the last ticket still exists.
-func (m *meta) tag(ctx context.Context, conn *sql.Conn, r row) (segment.Tag, error) {
-	tag := segment.Tag{Name: r.name, Step: r.step, Options: r.options, Updated: r.updated}
-	if m.layout.Stride > 0 {
-		tag.MaxID = m.share.drawn(r.next)
+// reached returns a tag of readTags with its proper MaxID: one past the highest drawn ID, or 0
+// before the first. The row of the last ticket still exists.
+func (m *meta) reached(ctx context.Context, conn *sql.Conn, tag segment.Tag) (segment.Tag, error) {
+	if m.Stride > 0 {
+		tag.MaxID = m.drawn(tag.MaxID)
 		return tag, nil
 	}
 	var high uint64
-	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+m.layout.table(r.name)+"`").Scan(&high)
+	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+m.table(tag.Name)+"`").Scan(&high)
 	tag.MaxID = int64(min(high, math.MaxInt64))
 	return tag, err
 }
@@ -97,32 +87,9 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 }
 
 func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
 	all := make(map[string]segment.Tag)
-	var failed sqlstore.Failures
-	answers := 0
-	up, down := s.order()
-	for i, m := range slices.Concat(up, down) {
-		if i == len(up) && answers > 0 {
-			break
-		}
-		err := s.listOne(ctx, m, all)
-		if gone := s.usable(ctx); gone != nil {
-			return nil, gone
-		}
-		if err == nil {
-			answers++
-			continue
-		}
-		s.failed(m, err)
-		failed = append(failed, m.wrapErr(err))
-	}
-	if answers == 0 {
-		return nil, fmt.Errorf("no ticket server is fit for use: %w", failed)
-	}
-	return all, nil
+	err := s.visit(ctx, func(m *member, _ bool) (bool, error) { return false, s.listOne(ctx, m, all) })
+	return all, err
 }
 
 // listOne adds the tags of one server. It asks a shared table once.
@@ -130,15 +97,16 @@ func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.T
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
-		rows, err := readRows(ctx, conn)
-		var tag segment.Tag
-		for i, r := range rows {
-			if shared := tag.MaxID; i > 0 && f.layout.shared() {
-				tag = segment.Tag{Name: r.name, MaxID: shared, Step: r.step, Options: r.options, Updated: r.updated}
-			} else if tag, err = f.tag(ctx, conn, r); err != nil {
+		tags, err := readTags(ctx, conn)
+		var shared int64
+		for i, tag := range tags {
+			if i > 0 && f.shared() {
+				tag.MaxID = shared
+			} else if tag, err = f.reached(ctx, conn, tag); err != nil {
 				return err
 			}
-			all[r.name] = join(all[r.name], tag)
+			shared = tag.MaxID
+			all[tag.Name] = join(all[tag.Name], tag)
 		}
 		return err
 	})
