@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/cluster"
-	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -37,15 +37,10 @@ func ClusterURL(c cluster.Config) string {
 func openCluster(u *target) (*Backend, error) {
 	u.query("peers", "listen", "ca", "cert", "key", "alone", "quota")
 	c := cluster.Config{Dir: u.address, Listen: u.params.Get("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
-		TLS: cluster.TLS{CA: u.params.Get("ca"), Cert: u.params.Get("cert"), Key: u.params.Get("key")}}
+		TLS:   cluster.TLS{CA: u.params.Get("ca"), Cert: u.params.Get("cert"), Key: u.params.Get("key")},
+		Quota: int64(u.number("quota", 1, math.MaxInt))}
 	if list := u.params.Get("peers"); list != "" {
 		c.Peers = strings.Split(list, ",")
-	}
-	if text := u.params.Get("quota"); text != "" {
-		var err error
-		if c.Quota, err = strconv.ParseInt(text, 10, 64); err != nil || c.Quota <= 0 {
-			u.malformed("its quota is no number of bytes")
-		}
 	}
 	if u.address == "" {
 		u.malformed("it names no directory")
@@ -67,14 +62,8 @@ func openCluster(u *target) (*Backend, error) {
 // A clusterDB starts its member at the first use.
 type clusterDB struct {
 	*kv.DB
-	member *cluster.Member
+	*cluster.Member
 }
-
-func (d clusterDB) Stats() health.Cluster { return d.member.Stats() }
-
-func (d clusterDB) Failure() (restart bool, err error) { return d.member.Failure() }
-
-func (d clusterDB) Start() error { return d.member.Start() }
 
 func (d clusterDB) Init(ctx context.Context, tags []segment.Tag) error {
 	if err := d.ready(ctx); err != nil {
@@ -91,13 +80,13 @@ func (d clusterDB) InitRegistry(ctx context.Context) error {
 }
 
 func (d clusterDB) ready(ctx context.Context) error {
-	if err := d.member.Start(); err != nil {
+	if err := d.Start(); err != nil {
 		return err
 	}
-	return d.member.Ready(ctx)
+	return d.Ready(ctx)
 }
 
-func (d clusterDB) Close() error { return errors.Join(d.DB.Close(), d.member.Close()) }
+func (d clusterDB) Close() error { return errors.Join(d.DB.Close(), d.Member.Close()) }
 
 // RestoreCluster fills the new cluster of b with the store of a snapshot. The cluster may start again
 // after the wait. See [kv.DB.Restore].
