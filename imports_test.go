@@ -27,6 +27,7 @@ type importRule struct {
 var importRules = []importRule{
 	{folder: "."},
 	{folder: "segment", ours: []string{".", "mask", "textid"}},
+	{folder: "internal/failures"},
 	{folder: "internal/filelock"},
 	{folder: "worker", ours: []string{".", "internal/filelock"}},
 	{folder: "mask", ours: []string{"."}},
@@ -57,7 +58,7 @@ var importRules = []importRule{
 }
 
 var (
-	driverMay = []string{".", "mask", "segment", "textid", "worker", "internal/filelock"}
+	driverMay = []string{".", "mask", "segment", "textid", "worker", "internal/failures", "internal/filelock"}
 	sqlMay    = append([]string{"driver/sqldb", "internal/sqlstore"}, driverMay...)
 	mysqlMay  = append([]string{"internal/mysqlconn"}, sqlMay...)
 	leafMay   = append([]string{"internal/leafconn", "internal/hops", "api/leaf/v1"}, driverMay...)

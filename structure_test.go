@@ -40,7 +40,7 @@ var rooms = []room{
 	{"clients of servers", []string{"client", "driver/relay", "internal/hops", "internal/leafconn"}},
 	{"key-value drivers", []string{"driver/*"}},
 	{"protocols", []string{"api", "api/*"}},
-	{"library", []string{".", "internal/filelock", "mask", "segment", "snowflake", "textid", "worker"}},
+	{"library", []string{".", "internal/failures", "internal/filelock", "mask", "segment", "snowflake", "textid", "worker"}},
 }
 
 // TestStructure compares the pictures in the documentation with the imports. The go command

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/failures"
 )
 
 const (
@@ -175,7 +176,7 @@ func (c *client) addr(at int64) string {
 
 // read is send for a transaction that writes nothing: it goes from member to member.
 func (c *client) read(ctx context.Context, op clientv3.Op) (answer *etcdserverpb.RangeResponse, err error) {
-	var failed []error
+	var failed failures.List
 	for range c.urls {
 		resp, err := c.send(ctx, nil, op)
 		if err == nil {
@@ -186,19 +187,7 @@ func (c *client) read(ctx context.Context, op clientv3.Op) (answer *etcdserverpb
 			break
 		}
 	}
-	return nil, joined(failed)
-}
-
-// joined is [errors.Join] on one line.
-type joined []error
-
-func (j joined) Unwrap() []error { return j }
-func (j joined) Error() string {
-	texts := make([]string, len(j))
-	for i, err := range j {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
+	return nil, failed
 }
 
 // send sends a transaction once, to the member in use. After an error of the member the next call

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/failures"
 )
 
 // The oldest known good release of etcd.
@@ -33,7 +34,7 @@ func newClock(urls []string, encryption *tls.Config) *clock {
 
 // read returns the time of one member, the same one for as long as that answers.
 func (c *clock) read(ctx context.Context) (time.Time, error) {
-	var failed joined
+	var failed failures.List
 	first := c.last.Load()
 	for i := range int64(len(c.urls)) {
 		now, err := c.date(ctx, c.urls[(first+i)%int64(len(c.urls))]+"/version")

@@ -9,8 +9,8 @@ import (
 
 	gomysql "github.com/go-sql-driver/mysql"
 
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
-	"github.com/leaf-id/leaf/internal/sqlstore"
 )
 
 // undone reports that the server undid a transaction in favour of others: a deadlock, or a failed
@@ -31,7 +31,7 @@ func serverFailed(err error) bool {
 
 // explain adds a remedy to an error.
 func explain(err error, t *table) error {
-	if _, ok := errors.AsType[sqlstore.Failures](err); ok {
+	if _, ok := errors.AsType[failures.List](err); ok {
 		return err // it says so for each server
 	}
 	e, ok := errors.AsType[*gomysql.MySQLError](err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 )
@@ -161,7 +162,7 @@ func (c *Connector) choose() (*host, error) {
 		}
 	}
 	if first < 0 {
-		return nil, fmt.Errorf("no server in the URL can be written: %w", sqlstore.Failures(reasons))
+		return nil, fmt.Errorf("no server in the URL can be written: %w", failures.List(reasons))
 	}
 	return c.hosts[first], nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
-	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -61,7 +61,7 @@ func (s *Store) visit(ctx context.Context, do func(m *member, hasty bool) (done 
 	}
 	up, down := s.order()
 	answered := false
-	var failed sqlstore.Failures
+	var failed failures.List
 	for i, m := range slices.Concat(up, down) {
 		if i == len(up) && answered {
 			break // a failed server has nothing to add

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -47,7 +48,7 @@ func (a *Admin) Remove(ctx context.Context, which string) error {
 
 // first sends a request to the first peer that answers, and names it.
 func (a *Admin) first(ctx context.Context, method, path string, request, answer any) (peer string, err error) {
-	var failed []error
+	var failed failures.List
 	for _, peer := range a.config.Peers {
 		err := a.ask(ctx, method, peer, path, request, answer)
 		if _, answered := errors.AsType[*peerError](err); err == nil || answered {
@@ -55,7 +56,7 @@ func (a *Admin) first(ctx context.Context, method, path string, request, answer 
 		}
 		failed = append(failed, err)
 	}
-	return "", joined(failed)
+	return "", failed.Err()
 }
 
 // Status returns the cluster as the first peer knows it that answers, with the members that do not

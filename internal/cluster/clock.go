@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -47,7 +48,7 @@ func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 		}()
 	}
 	var offsets []time.Duration
-	var failed []error
+	var failed failures.List
 	for range others {
 		if a := <-answers; a.err != nil {
 			failed = append(failed, a.err)
@@ -56,7 +57,7 @@ func (m *Member) Clock(ctx context.Context) (time.Time, error) {
 		}
 	}
 	if len(offsets) == 0 {
-		return time.Time{}, fmt.Errorf("no other member tells its time: %w", joined(failed))
+		return time.Time{}, fmt.Errorf("no other member tells its time: %w", failed)
 	}
 	return time.Now().Add(median(offsets)), nil
 }

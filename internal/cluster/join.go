@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -137,7 +138,7 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 		return answer, fmt.Errorf("%w in %s, and no peer is named besides this server", hint.ErrNoMember, c.Dir)
 	}
 	for wait := time.NewTicker(time.Second); ; {
-		var failed []error
+		var failed failures.List
 		for _, peer := range peers {
 			answer, err := caller.joinThrough(ctx, peer, id)
 			if err == nil {
@@ -150,7 +151,7 @@ func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, 
 		}
 		select {
 		case <-ctx.Done():
-			return answer, fmt.Errorf("no peer has answered: %w", joined(failed))
+			return answer, fmt.Errorf("no peer has answered: %w", failed)
 		case <-wait.C:
 		}
 	}
@@ -175,19 +176,6 @@ func (c caller) joinThrough(ctx context.Context, peer string, id identity) (answ
 		return answer, errors.Join(err, os.Remove(filepath.Join(dir, identityFile)), os.Remove(dir))
 	}
 	return answer, err
-}
-
-// joined is [errors.Join] on one line.
-func joined(errs []error) error {
-	var all error
-	for _, err := range errs {
-		if all == nil {
-			all = err
-		} else {
-			all = fmt.Errorf("%w; %w", all, err)
-		}
-	}
-	return all
 }
 
 // checkPeers asks the named peers whether this member is still of their cluster, and how far its log
@@ -267,7 +255,7 @@ func (m *Member) agreedMembers(ctx context.Context) ([]*membership.Member, error
 
 // knownMembers returns the members as the first peer knows them that knows this one.
 func (m *Member) knownMembers(ctx context.Context) ([]*membership.Member, error) {
-	var failed []error
+	var failed failures.List
 	for _, peer := range m.config.Peers {
 		members, err := m.membersOf(ctx, peer)
 		if err == nil && slices.Contains(memberIDs(members), m.id.ID) {
@@ -275,7 +263,7 @@ func (m *Member) knownMembers(ctx context.Context) ([]*membership.Member, error)
 		}
 		failed = append(failed, cmp.Or(err, fmt.Errorf("peer %s does not know member %s yet", peer, m.id.ID)))
 	}
-	return nil, cmp.Or(joined(failed), hint.ErrNotAdded)
+	return nil, cmp.Or(failed.Err(), hint.ErrNotAdded)
 }
 
 func (m *Member) membersOf(ctx context.Context, peer string) (members []*membership.Member, err error) {

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/internal/hops"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -109,7 +110,7 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 	defer cancel()
 	outcomes := make(chan outcome[T], len(servers))
 	asked, running := 0, 0
-	var failed []error
+	var failed failures.List
 	ask := func() {
 		s := servers[asked]
 		asked++
@@ -136,7 +137,7 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 			if asked < len(servers) {
 				ask()
 			} else if running == 0 {
-				return o.result, join(failed)
+				return o.result, failed
 			}
 		case <-hedge:
 			if asked < len(servers) {

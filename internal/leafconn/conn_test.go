@@ -377,11 +377,6 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for n, want := range []string{"", "a", "a; b"} {
-		if err := join([]error{errors.New("a"), errors.New("b")}[:n]); (err == nil) != (n == 0) || err != nil && err.Error() != want {
-			t.Errorf("%d errors: %v", n, err)
-		}
-	}
 	for _, err := range []error{nil, base} {
 		if got := noIDs(err); got != err {
 			t.Errorf("%v becomes %v", err, got)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -56,30 +55,6 @@ type answer struct {
 
 func (a *answer) Error() string { return fmt.Sprintf("leaf server %s: %s", a.host, a.text) }
 func (a *answer) Unwrap() error { return a.kind }
-
-// several has the errors of all servers of a call.
-type several []error
-
-func (s several) Error() string {
-	texts := make([]string, len(s))
-	for i, err := range s {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-func (s several) Unwrap() []error { return s }
-
-// join returns one error for all errs, on one line; nil without any.
-func join(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	return several(errs)
-}
 
 // explain returns err as callers branch on it.
 func explain(ctx context.Context, s *server, err error) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/internal/failures"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -41,7 +42,7 @@ type Observed struct {
 // Observe tells all servers in turn that IDs up to largest are in use. An absent server does not
 // hold up the others. Repeating the call is harmless.
 func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Observed, err error) {
-	var away []error
+	var away failures.List
 	for _, s := range c.servers {
 		res, err := once(ctx, c, s.host, func(ctx context.Context, srv *server) (*leafv1.ObserveTagResponse, error) {
 			return srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
@@ -60,7 +61,7 @@ func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Obse
 		all.OthersBelow = max(all.OthersBelow, res.GetOthersBelow())
 		all.OthersFor = max(all.OthersFor, res.GetOthersFor().AsDuration())
 	}
-	return all, join(away)
+	return all, away.Err()
 }
 
 // ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag after

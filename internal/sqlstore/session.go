@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 )
@@ -172,21 +171,6 @@ func (s Slots) Free() {
 		<-s
 	}
 }
-
-// Failures are what several servers had to say, in one line.
-type Failures []error
-
-func (f Failures) Error() string {
-	texts := make([]string, len(f))
-	for i, err := range f {
-		texts[i] = err.Error()
-	}
-	slices.Sort(texts) // the same failures make the same text in any order
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns them.
-func (f Failures) Unwrap() []error { return f }
 
 // Discard closes a connection rather than give it back to the pool.
 func Discard(conn *sql.Conn) {
