@@ -107,6 +107,22 @@ type Port struct {
 	Name, Title, Address string
 }
 
+// NeedTags returns the administration of the tags, or the error of a server without tags.
+func (o *Options) NeedTags() (*issuer.Tags, error) {
+	if o.Tags == nil {
+		return nil, o.IDs.Check(issuer.Segment, "")
+	}
+	return o.Tags, nil
+}
+
+// NeedWorkers returns the administration of worker IDs, or the error of a server without them.
+func (o *Options) NeedWorkers() (*issuer.Workers, error) {
+	if o.Workers == nil {
+		return nil, o.IDs.Check(issuer.Snowflake, "")
+	}
+	return o.Workers, nil
+}
+
 // Report reports the server's present problems.
 func (o *Options) Report() health.Report {
 	if o.Health == nil {

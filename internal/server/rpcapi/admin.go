@@ -37,21 +37,13 @@ func newAdmin(opts *frontend.Options) *adminService {
 	return s
 }
 
-// tags returns the administration of the store, or an error without one.
-func (s *adminService) tags() (*issuer.Tags, error) {
-	if s.Tags == nil {
-		return nil, s.IDs.Check(issuer.Segment, "")
-	}
-	return s.Tags, nil
-}
-
 const (
 	maxTagPage   = 10_000
 	wholeListing = 2 // concurrent answers with all tags, which may be very large
 )
 
 func (s *adminService) ListTags(ctx context.Context, req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +74,7 @@ func (s *adminService) ListTags(ctx context.Context, req *leafv1.ListTagsRequest
 }
 
 func (s *adminService) CreateTag(ctx context.Context, req *leafv1.CreateTagRequest) (*leafv1.CreateTagResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +90,7 @@ func (s *adminService) CreateTag(ctx context.Context, req *leafv1.CreateTagReque
 }
 
 func (s *adminService) AlterTag(ctx context.Context, req *leafv1.AlterTagRequest) (*leafv1.AlterTagResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +110,7 @@ func (s *adminService) AlterTag(ctx context.Context, req *leafv1.AlterTagRequest
 }
 
 func (s *adminService) DeleteTag(ctx context.Context, req *leafv1.DeleteTagRequest) (*leafv1.DeleteTagResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +121,7 @@ func (s *adminService) DeleteTag(ctx context.Context, req *leafv1.DeleteTagReque
 }
 
 func (s *adminService) ListPeriods(ctx context.Context, req *leafv1.ListPeriodsRequest) (*leafv1.ListPeriodsResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +137,7 @@ func (s *adminService) ListPeriods(ctx context.Context, req *leafv1.ListPeriodsR
 }
 
 func (s *adminService) RemovePeriod(ctx context.Context, req *leafv1.RemovePeriodRequest) (*leafv1.RemovePeriodResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err == nil {
 		err = tags.RemovePeriod(ctx, req.GetName(), req.GetPeriod())
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *adminService) PeekTag(ctx context.Context, req *leafv1.PeekTagRequest) (*leafv1.PeekTagResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +21,7 @@ func (s *adminService) PeekTag(ctx context.Context, req *leafv1.PeekTagRequest) 
 }
 
 func (s *adminService) ObserveTag(ctx context.Context, req *leafv1.ObserveTagRequest) (*leafv1.ObserveTagResponse, error) {
-	tags, err := s.tags()
+	tags, err := s.NeedTags()
 	if err != nil {
 		return nil, err
 	}

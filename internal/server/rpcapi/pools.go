@@ -16,7 +16,7 @@ import (
 )
 
 func (s *adminService) CreatePool(ctx context.Context, req *leafv1.CreatePoolRequest) (*leafv1.CreatePoolResponse, error) {
-	workers, err := s.workers()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *adminService) CreatePool(ctx context.Context, req *leafv1.CreatePoolReq
 }
 
 func (s *adminService) ListPools(ctx context.Context, _ *leafv1.ListPoolsRequest) (*leafv1.ListPoolsResponse, error) {
-	workers, err := s.workers()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +60,8 @@ func listPool(ctx context.Context, workers *issuer.Workers, name string) (*leafv
 	return res, nil
 }
 
-func (s *workerService) pools() (*issuer.Workers, error) {
-	if s.Workers == nil {
-		return nil, s.IDs.Check(issuer.Snowflake, "")
-	}
-	return s.Workers, nil
-}
-
 func (s *workerService) ClaimLease(ctx context.Context, req *leafv1.ClaimLeaseRequest) (*leafv1.ClaimLeaseResponse, error) {
-	workers, err := s.pools()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +82,7 @@ func (s *workerService) ClaimLease(ctx context.Context, req *leafv1.ClaimLeaseRe
 }
 
 func (s *workerService) RenewLease(ctx context.Context, req *leafv1.RenewLeaseRequest) (*leafv1.RenewLeaseResponse, error) {
-	workers, err := s.pools()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +94,7 @@ func (s *workerService) RenewLease(ctx context.Context, req *leafv1.RenewLeaseRe
 }
 
 func (s *workerService) ReleaseLease(ctx context.Context, req *leafv1.ReleaseLeaseRequest) (*leafv1.ReleaseLeaseResponse, error) {
-	workers, err := s.pools()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}

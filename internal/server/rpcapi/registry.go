@@ -6,7 +6,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/leafconn"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/worker"
@@ -16,10 +15,11 @@ import (
 type workerService struct{ *frontend.Options }
 
 func (s *workerService) registry() (worker.Registry, error) {
-	if s.Workers == nil {
-		return nil, s.IDs.Check(issuer.Snowflake, "")
+	workers, err := s.NeedWorkers()
+	if err != nil {
+		return nil, err
 	}
-	return s.Workers.Registry()
+	return workers.Registry()
 }
 
 func (s *workerService) Load(ctx context.Context, req *leafv1.LoadRequest) (*leafv1.LoadResponse, error) {

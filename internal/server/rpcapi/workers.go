@@ -8,20 +8,11 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
-	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/worker"
 )
 
-// workers returns the administration of worker IDs, or an error without one.
-func (s *adminService) workers() (*issuer.Workers, error) {
-	if s.Workers == nil {
-		return nil, s.IDs.Check(issuer.Snowflake, "")
-	}
-	return s.Workers, nil
-}
-
 func (s *adminService) ListWorkers(ctx context.Context, req *leafv1.ListWorkersRequest) (*leafv1.ListWorkersResponse, error) {
-	workers, err := s.workers()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +41,7 @@ func (s *adminService) ListWorkers(ctx context.Context, req *leafv1.ListWorkersR
 }
 
 func (s *adminService) FreeWorker(ctx context.Context, req *leafv1.FreeWorkerRequest) (*leafv1.FreeWorkerResponse, error) {
-	workers, err := s.workers()
+	workers, err := s.NeedWorkers()
 	if err != nil {
 		return nil, err
 	}

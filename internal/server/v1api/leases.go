@@ -83,10 +83,11 @@ func (h *handler) lease(r *http.Request, serve func(*http.Request, *issuer.Worke
 	if _, err := h.Admit(r, access.Lease); err != nil {
 		return nil, err
 	}
-	if h.Workers == nil {
-		return nil, h.IDs.Check(issuer.Snowflake, "")
+	workers, err := h.NeedWorkers()
+	if err != nil {
+		return nil, err
 	}
-	return serve(r, h.Workers)
+	return serve(r, workers)
 }
 
 func (h *handler) claimLease(r *http.Request, workers *issuer.Workers) (*lease, error) {
