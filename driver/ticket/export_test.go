@@ -34,6 +34,6 @@ func LosesCounters(version string) bool { return losesCounters(version) }
 
 // JudgeRows judges a draw from blocks, or of a ticket, with rows as ROW_COUNT().
 func JudgeRows(stride, rows int64) error {
-	f := facts{meta: &meta{share: Share(1, 1, stride), generation: 1}}
+	f := facts{share: Share(1, 1, stride), generation: 1}
 	return f.judge(drawResult{rows: rows, last: 1, increment: 1, offset: 1, globalInc: 1, globOff: 1, generation: sql.Null[int64]{V: 1, Valid: true}})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
@@ -46,14 +45,6 @@ func (m *member) gate(table string) sqlstore.Slots {
 // port.
 func (m *member) isCalled(name string) bool {
 	return m.Name == name || strings.HasPrefix(m.Name, name+":") || strings.HasPrefix(m.Name, name+"/")
-}
-
-// facts are the properties of a server that the store needs.
-type facts struct {
-	*meta
-	open   string   // an expression that says whether a transaction is open
-	flush  string   // innodb_flush_log_at_trx_commit
-	tables sync.Map // checked tables of tickets
 }
 
 // newMembers returns the servers, after a look at their names and number.
@@ -114,8 +105,7 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	if _, ok := vars["in_transaction"]; ok { // MySQL has no way to ask
 		f.open = "@@in_transaction"
 	}
-	f.meta, err = readMeta(ctx, conn)
-	return err
+	return f.read(ctx, conn)
 }
 
 // losesCounters reports a version that keeps AUTO_INCREMENT in memory alone. At a start it takes

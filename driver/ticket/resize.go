@@ -104,7 +104,7 @@ func (r *resizer) steps(ctx context.Context) iter.Seq2[string, error] {
 func (r *resizer) check(context.Context, *adminConn) error {
 	given := make(map[string]*adminConn) // by the member's name that stays with its data
 	for _, a := range r.conns {
-		if a.meta == nil {
+		if a.state == "" {
 			continue
 		}
 		used := a.state != stateNew
@@ -113,13 +113,13 @@ func (r *resizer) check(context.Context, *adminConn) error {
 			return a.wrapErr(sqlstore.Mark(fmt.Errorf("the server is part of a set already, number %d of %d", a.number, a.servers), fs.ErrExist))
 		case a.Layout != r.layout && used:
 			return a.wrapErr(fmt.Errorf("%w: it was set up for %v, which never changes, the URL says %v", leaf.ErrInvalid, a.Layout, r.layout))
-		case given[a.meta.member] != nil:
+		case given[a.id] != nil:
 			return a.wrapErr(fmt.Errorf("%w: it is a copy of %s, or the same server: delete its table leaf_ticket if it is a copy",
-				leaf.ErrInvalid, given[a.meta.member].Name))
+				leaf.ErrInvalid, given[a.id].Name))
 		case r.cluster != "" && a.cluster != r.cluster && used:
 			return a.wrapErr(fmt.Errorf("%w: it belongs to another set of servers than the others", leaf.ErrInvalid))
 		}
-		given[a.meta.member] = a
+		given[a.id] = a
 		if used {
 			r.cluster = a.cluster
 		}
@@ -138,7 +138,7 @@ func (r *resizer) check(context.Context, *adminConn) error {
 func (r *resizer) complete(given map[string]*adminConn) error {
 	missing := make(map[string]bool)
 	for _, a := range r.conns {
-		if a.meta == nil || a.state == stateRetired {
+		if a.state == stateRetired {
 			continue
 		}
 		for i, member := range a.members {
@@ -189,15 +189,15 @@ func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
 	if err := a.checkTables(ctx, a.conn, r.layout, "leaf_ticket", "leaf_ticket_tag"); err != nil {
 		return a.wrapErr(err)
 	}
-	switch {
-	case a.meta == nil:
-		a.meta = &meta{state: stateNew, member: rand.Text()}
-	case a.state != stateNew:
+	if a.state == "" {
+		a.id, a.state = rand.Text(), stateNew
+	}
+	if a.state != stateNew {
 		return nil
 	}
 	a.cluster, a.Layout = r.cluster, r.layout
 	return a.exec(ctx, `REPLACE INTO leaf_ticket (one, format, state, cluster, member, generation, servers, number, stride, table_per_tag, members)
-		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, a.cluster, a.meta.member, a.Stride, a.TablePerTag)
+		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, a.cluster, a.id, a.Stride, a.TablePerTag)
 }
 
 // stop has a server issue no more, and waits for the draws under way.
@@ -306,7 +306,7 @@ func (r *resizer) nextGeneration() int64 {
 func (r *resizer) start(ctx context.Context, a *adminConn) error {
 	var members []string
 	for _, a := range r.servers {
-		members = append(members, a.meta.member)
+		members = append(members, a.id)
 	}
 	s := r.share(a)
 	return a.both(ctx, `UPDATE leaf_ticket SET state = ?, cluster = ?, generation = ?, servers = ?, number = ?, members = ?`,

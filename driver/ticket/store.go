@@ -61,12 +61,9 @@ func (s *Store) Close() error {
 // Exists reports whether any of the servers is part of a set.
 func (s *Store) Exists(ctx context.Context) (bool, error) {
 	for _, m := range s.members {
-		var known *meta
-		err := m.within(ctx, func(conn *sql.Conn) (err error) {
-			known, err = readMeta(ctx, conn)
-			return err
-		})
-		if err != nil || known != nil && known.state != stateNew {
+		var f facts
+		err := m.within(ctx, func(conn *sql.Conn) error { return f.read(ctx, conn) })
+		if err != nil || f.state != "" && f.state != stateNew {
 			return err == nil, wrap(m.wrapErr(err), "look for the ticket store")
 		}
 	}

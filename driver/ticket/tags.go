@@ -57,13 +57,13 @@ func findTag(ctx context.Context, conn *sql.Conn, name string) (segment.Tag, err
 
 // reached returns a tag of readTags with its proper MaxID: one past the highest drawn ID, or 0
 // before the first. The row of the last ticket still exists.
-func (m *meta) reached(ctx context.Context, conn *sql.Conn, tag segment.Tag) (segment.Tag, error) {
-	if m.Stride > 0 {
-		tag.MaxID = m.drawn(tag.MaxID)
+func (f *facts) reached(ctx context.Context, conn *sql.Conn, tag segment.Tag) (segment.Tag, error) {
+	if f.Stride > 0 {
+		tag.MaxID = f.drawn(tag.MaxID)
 		return tag, nil
 	}
 	var high uint64
-	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+m.table(tag.Name)+"`").Scan(&high)
+	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+f.table(tag.Name)+"`").Scan(&high)
 	tag.MaxID = int64(min(high, math.MaxInt64))
 	return tag, err
 }
