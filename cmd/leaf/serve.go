@@ -203,12 +203,12 @@ func runServer(ctx context.Context, opts server.Options, hangups <-chan os.Signa
 	cfg, log := opts.Config, opts.Logger
 	if cfg.NeedsStore() {
 		url := cmp.Or(cfg.Store, "sqlite:"+filepath.Join(cfg.Data, "leaf.db"))
-		if opts.Store, err = drivers.Open(url, &drivers.Options{Logger: log}); err != nil {
+		if opts.Store, err = drivers.Open(url, log); err != nil {
 			return err
 		}
 	}
 	if cfg.Workers != "" {
-		if opts.Workers, err = drivers.Open(cfg.Workers, &drivers.Options{Logger: log}); err != nil {
+		if opts.Workers, err = drivers.Open(cfg.Workers, log); err != nil {
 			return err
 		}
 	}

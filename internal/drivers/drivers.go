@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,22 +27,15 @@ var ErrNothingToCreate = backend.ErrNothingToCreate
 // ErrSeveralStores is wrapped where the hosts of one URL are not those of one store.
 var ErrSeveralStores = backend.ErrSeveralStores
 
-// Options are the optional settings of [Open]; nil means all defaults.
-type Options struct {
-	Logger *slog.Logger // default: nothing is logged
-}
-
 // Open returns the backend of a URL. It neither connects nor creates anything. If the URL is
-// malformed, the error wraps [leaf.ErrInvalid].
-func Open(rawURL string, o *Options) (*Backend, error) {
+// malformed, the error wraps [leaf.ErrInvalid]. Without a logger nothing is logged.
+func Open(rawURL string, logger *slog.Logger) (*Backend, error) {
 	name := Redact(rawURL)
 	d, u, err := find(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("URL %s: %w", name, err)
 	}
-	if o != nil && o.Logger != nil {
-		u.log = o.Logger
-	}
+	u.log = cmp.Or(logger, u.log)
 	b, err := d.open(u)
 	if err == nil {
 		// Whether the way to a server is encrypted does not make it another one.

@@ -129,7 +129,7 @@ func (c complaint) check(t *testing.T, name string, call func(context.Context, *
 	ctx, cancel := context.WithTimeout(t.Context(), c.within)
 	defer cancel()
 	var log testserver.Output
-	b, err := drivers.Open(c.url, &drivers.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	b, err := drivers.Open(c.url, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
 		t.Fatal(err)
 	}

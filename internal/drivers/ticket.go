@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,8 @@ import (
 // openTicket reads the URLs of several MySQL servers, separated by commas.
 func openTicket(u *target) (*Backend, error) {
 	keys, servers, layout := u.ticketServers()
-	if u.err != nil {
-		return nil, errors.Join(u.err, closeTickets(servers))
-	}
 	db, err := ticket.New(servers, &ticket.Options{Layout: layout, Logger: u.log})
-	if err != nil {
+	if err = cmp.Or(u.err, err); err != nil {
 		return nil, errors.Join(err, closeTickets(servers))
 	}
 	return &Backend{Key: sortedList(keys), Traits: Traits{Ticket: true}, DB: ticketDB{db, servers}, TagStore: db.Store()}, nil
