@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
@@ -80,7 +79,7 @@ func (s *leafService) Take(ctx context.Context, req *leafv1.TakeRequest) (*leafv
 	if err := s.mayTake(ctx, req.GetScheme(), req.GetKey(), int64(req.GetCount())); err != nil {
 		return nil, err
 	}
-	ids, err := s.takeFormed(ctx, req)
+	ids, err := s.take(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -112,39 +111,15 @@ func (s *leafService) mayTake(ctx context.Context, scheme, key string, n int64) 
 	return frontend.CallerIn(ctx).Take(scheme, key, n)
 }
 
-// takeFormed is take, with texts if the caller wants them. It takes nothing of a tag without a form.
-func (s *leafService) takeFormed(ctx context.Context, req *leafv1.TakeRequest) (issuer.IDs, error) {
-	if !req.GetForm() {
-		return s.take(ctx, req)
-	}
-	form, err := s.IDs.Form(ctx, req.GetScheme(), req.GetKey())
-	if err != nil {
-		return issuer.IDs{}, err
-	}
-	ids, err := s.take(ctx, req)
-	if err != nil {
-		return issuer.IDs{}, err
-	}
-	return issuer.Write(form, ids)
-}
-
-func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (ids issuer.IDs, err error) {
-	n := int(req.GetCount())
+func (s *leafService) take(ctx context.Context, req *leafv1.TakeRequest) (issuer.IDs, error) {
 	stockless, err := s.IDs.Stockless(ctx, req.GetScheme(), req.GetKey())
-	switch {
-	case err != nil:
+	if err != nil {
 		return issuer.IDs{}, err
-	case stockless || req.GetPeriod() != "":
-		return s.IDs.TakeIn(ctx, req.GetScheme(), req.GetKey(), req.GetPeriod(), n, req.GetContiguous())
-	case req.GetContiguous():
-		var r leaf.Range
-		r, err = s.IDs.TakeContiguous(ctx, req.GetScheme(), req.GetKey(), n)
-		return issuer.IDs{Ranges: []leaf.Range{r}}, err
-	case issuer.SchemeOf(req.GetScheme()).Text:
-		return s.IDs.Take(ctx, req.GetScheme(), req.GetKey(), n)
 	}
-	ids.Ranges, err = s.IDs.TakeRanges(ctx, req.GetScheme(), req.GetKey(), n)
-	return ids, err
+	return s.IDs.Issue(ctx, issuer.Request{
+		Scheme: req.GetScheme(), Key: req.GetKey(), N: int(req.GetCount()), Period: req.GetPeriod(), Stockless: stockless,
+		Contiguous: req.GetContiguous(), Ranges: !issuer.SchemeOf(req.GetScheme()).Text, Form: req.GetForm(),
+	})
 }
 
 func (s *leafService) checkCount(req *leafv1.TakeRequest) error {

@@ -119,7 +119,10 @@ func (q *request) one(w http.ResponseWriter, p params) error {
 }
 
 func (q *request) batch(w http.ResponseWriter, p params) error {
-	ids, err := q.takeFormed(p)
+	ids, err := q.IDs.Issue(q.http.Context(), issuer.Request{
+		Scheme: q.scheme, Key: q.key, N: p.n, Period: p.period, Stockless: p.stockless,
+		Contiguous: p.contiguous, Ranges: p.ranges, Form: p.form,
+	})
 	if err != nil {
 		return err
 	}
@@ -138,38 +141,6 @@ func (q *request) batch(w http.ResponseWriter, p params) error {
 		q.WriteIDs(w, q.http, ids, `{"ids":["`, `","`, `"`+end)
 	}
 	return nil
-}
-
-// takeFormed is take, with texts if the caller wants them. It takes nothing of a tag without a form.
-func (q *request) takeFormed(p params) (issuer.IDs, error) {
-	if !p.form {
-		return q.take(p)
-	}
-	form, err := q.IDs.Form(q.http.Context(), q.scheme, q.key)
-	if err != nil {
-		return issuer.IDs{}, err
-	}
-	ids, err := q.take(p)
-	if err != nil {
-		return issuer.IDs{}, err
-	}
-	return issuer.Write(form, ids)
-}
-
-func (q *request) take(p params) (ids issuer.IDs, err error) {
-	ctx := q.http.Context()
-	switch {
-	case p.stockless || p.period != "":
-		return q.IDs.TakeIn(ctx, q.scheme, q.key, p.period, p.n, p.contiguous)
-	case p.contiguous:
-		var r leaf.Range
-		r, err = q.IDs.TakeContiguous(ctx, q.scheme, q.key, p.n)
-		return issuer.IDs{Ranges: []leaf.Range{r}}, err
-	case p.ranges:
-		ids.Ranges, err = q.IDs.TakeRanges(ctx, q.scheme, q.key, p.n)
-		return ids, err
-	}
-	return q.IDs.Take(ctx, q.scheme, q.key, p.n)
 }
 
 // head answers like a GET, without taking IDs.

@@ -1,0 +1,48 @@
+package issuer
+
+import (
+	"context"
+
+	"github.com/leaf-id/leaf"
+)
+
+// A Request is what a caller wants of [Issuer.Issue].
+type Request struct {
+	Scheme, Key string
+	N           int
+	Period      string // empty: the present one
+	Stockless   bool   // the tag has no stock, see [Issuer.Stockless]
+	Contiguous  bool   // the IDs follow one another
+	Ranges      bool   // as few ranges as there are, of up to [Issuer.MaxRange] IDs
+	Form        bool   // as texts in the form of the tag
+}
+
+// Issue returns the IDs of a request. It takes none of a tag without a form if texts are wanted.
+func (i *Issuer) Issue(ctx context.Context, r Request) (IDs, error) {
+	if !r.Form {
+		return i.take(ctx, r)
+	}
+	form, err := i.Form(ctx, r.Scheme, r.Key)
+	if err != nil {
+		return IDs{}, err
+	}
+	ids, err := i.take(ctx, r)
+	if err != nil {
+		return IDs{}, err
+	}
+	return Write(form, ids)
+}
+
+func (i *Issuer) take(ctx context.Context, r Request) (ids IDs, err error) {
+	switch {
+	case r.Stockless || r.Period != "":
+		return i.TakeIn(ctx, r.Scheme, r.Key, r.Period, r.N, r.Contiguous)
+	case r.Contiguous:
+		one, err := i.TakeContiguous(ctx, r.Scheme, r.Key, r.N)
+		return IDs{Ranges: []leaf.Range{one}}, err
+	case r.Ranges:
+		ids.Ranges, err = i.TakeRanges(ctx, r.Scheme, r.Key, r.N)
+		return ids, err
+	}
+	return i.Take(ctx, r.Scheme, r.Key, r.N)
+}
