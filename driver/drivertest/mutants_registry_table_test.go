@@ -15,6 +15,7 @@ import (
 var registryMutants = []registryMutant{
 	{"reads, then writes", onSwap(readThenSet), []string{"swap/racing creation", "swap/racing", "swap/chain"}},
 	{"creates in two steps", onSwap(createInTwoSteps), []string{"swap/racing creation"}},
+	{"wins every race", onSwap(winning), []string{"swap/racing creation", "swap/racing", "faults/cancelled during"}},
 	{"has a lock for all cells", oneLock, []string{"swap/neighbours"}},
 	{"compares nothing", comparing(func(_, _ worker.Record) bool { return true }), []string{"swap/other record", "swap/repeated", "record/permanent", "swap/to the same"}},
 	{"compares terms", comparing(func(held, old worker.Record) bool { return held.Term == old.Term }), []string{"swap/other record"}},

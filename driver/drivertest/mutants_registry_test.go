@@ -93,6 +93,18 @@ func createInTwoSteps(s *fakeRegistry) swapFunc {
 	}
 }
 
+// winning takes a swap for done once it has read what the swap expects.
+func winning(s *fakeRegistry) swapFunc {
+	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {
+		read := s.peek(old.Worker)
+		now, err := s.Swap(ctx, old, new)
+		if err != nil && read.Equal(old) {
+			return new, nil
+		}
+		return now, err
+	}
+}
+
 // idempotent takes a swap for done where the cell holds its record already.
 func idempotent(s *fakeRegistry) swapFunc {
 	return func(ctx context.Context, old, new worker.Record) (worker.Record, error) {

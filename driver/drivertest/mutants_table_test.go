@@ -23,6 +23,11 @@ var mutants = []mutant{
 			*err = leaf.ErrUnknownTag
 		}
 	}), []string{"faults/cancelled during"}},
+	{"blames the tag when cancelled", tweak(nil, func(_ *segment.Grant, err *error) {
+		if errors.Is(*err, context.Canceled) {
+			*err = leaf.ErrUnknownTag
+		}
+	}), []string{"faults/cancelled during"}},
 	{"ignores the context", tweak(func(ctx *context.Context, _ *string, _ *int64) { *ctx = context.WithoutCancel(*ctx) }, nil),
 		[]string{"faults/cancelled before"}},
 	{"wastes a range at first", onAdvance(wasteful), []string{"faults/error before commit", "advance/first range"}},

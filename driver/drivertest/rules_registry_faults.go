@@ -56,19 +56,33 @@ func registryCancelledBefore(ctx context.Context, b *registryFixture) error {
 	return first(listed(ctx, r, one), swap(ctx, r, one, two), listed(ctx, b.open(), two))
 }
 
+// wonTerms counts the wins of each term; term 0 is that of a swap that won nothing.
+type wonTerms [400]atomic.Int64
+
+// add returns an error where a term was won before, or err.
+func (w *wonTerms) add(term int64, err error) error {
+	if n := w[min(int(term), len(w)-1)].Add(1); err == nil && term > 0 && n > 1 {
+		return fmt.Errorf("term %d was won %d times", term, n)
+	}
+	return err
+}
+
 func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
-	const rounds = 40
+	var wins wonTerms
 	clients := b.clients(3)
-	wins := make([]atomic.Int64, 8*rounds+2)
+	for looks := range looksOfACall {
+		if err := wins.overtake(ctx, clients[0], clients[1], looks); err != nil {
+			return err
+		}
+	}
 	if err := together(8, func(i int) error {
 		r := clients[i%len(clients)]
-		for round := range rounds {
-			term, err := swapWithin(ctx, r, time.Duration(round*(i+1))*20*time.Microsecond)
+		for round := range 40 {
+			limited, cancel := context.WithTimeout(ctx, time.Duration(round*(i+1))*20*time.Microsecond)
+			err := wins.add(swapWithin(ctx, limited, r))
+			cancel()
 			if err != nil {
 				return err
-			}
-			if n := wins[min(int(term), len(wins)-1)].Add(1); term > 0 && n > 1 {
-				return fmt.Errorf("term %d was won %d times", term, n)
 			}
 		}
 		return nil
@@ -77,15 +91,27 @@ func registryCancelledDuring(ctx context.Context, b *registryFixture) error {
 	}
 	// A late swap of a caller that has left may still arrive, but wins no term again.
 	for range 5 {
-		term, err := countUp(ctx, b.open())
-		if err != nil {
+		if err := wins.add(countUp(ctx, b.open())); err != nil {
 			return err
-		}
-		if n := wins[min(int(term), len(wins)-1)].Add(1); n > 1 {
-			return fmt.Errorf("term %d was won %d times", term, n)
 		}
 	}
 	return nil
+}
+
+// overtake has another client count up within a swap, whose context ends then.
+func (w *wonTerms) overtake(ctx context.Context, r, other worker.Registry, looks int64) error {
+	ended, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var others error
+	m := meets(ended, looks, func() {
+		defer cancel()
+		others = w.add(countUp(ctx, other))
+	})
+	err := w.add(swapWithin(ctx, m, r))
+	if m.wait() {
+		err = first(err, others)
+	}
+	return err
 }
 
 // An ending is a context whose Err returns an error after some calls, and whose Done never closes.
@@ -113,7 +139,7 @@ func registryCancelledBetween(ctx context.Context, b *registryFixture) error {
 	if err != nil {
 		return fmt.Errorf("clock: %w", err)
 	}
-	for looks := range int64(8) {
+	for looks := range looksOfACall {
 		endsAfter := func() context.Context {
 			c := &ending{Context: ctx}
 			c.looks.Store(looks)
@@ -146,16 +172,14 @@ func registryCancelledBetween(ctx context.Context, b *registryFixture) error {
 	return nil
 }
 
-// swapWithin counts up worker 7 within limit and returns the term that it is sure to
-// have won, or 0.
-func swapWithin(ctx context.Context, r worker.Registry, limit time.Duration) (int64, error) {
+// swapWithin counts up worker 7, by a swap with the context limited, and returns the term that it is
+// sure to have won, or 0.
+func swapWithin(ctx, limited context.Context, r worker.Registry) (int64, error) {
 	old, err := r.Load(ctx, 7)
 	if err != nil {
 		return 0, fmt.Errorf("load: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	if late := promptly("Swap", func() { err = attempt(ctx, r, old, claimed(7, old.Term+1)) }); late != nil {
+	if late := promptly("Swap", func() { err = attempt(limited, r, old, claimed(7, old.Term+1)) }); late != nil {
 		return 0, late
 	}
 	if errors.Is(err, leaf.ErrInvalid) || errors.Is(err, worker.ErrNotCreated) {

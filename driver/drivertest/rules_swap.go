@@ -206,31 +206,62 @@ func invalidSwap(ctx context.Context, b *registryFixture) error {
 // racers is the number of clients of a race, and of goroutines on each of them.
 const racers, perRacer = 4, 2
 
+// A contest is swaps of one record, each for a record of its own. One has to win.
+type contest struct {
+	old     worker.Record
+	swaps   atomic.Int64
+	winners atomic.Int64
+	winner  atomic.Pointer[worker.Record]
+}
+
+func (c *contest) swap(ctx context.Context, r worker.Registry) error {
+	c.swaps.Add(1)
+	record := claimed(c.old.Worker, c.old.Term+1)
+	ok, err := won(attempt(ctx, r, c.old, record))
+	if ok {
+		c.winners.Add(1)
+		c.winner.Store(&record)
+	}
+	return err
+}
+
+// result returns the winner's record, after the first error of a swap.
+func (c *contest) result(ctx context.Context, clients []worker.Registry, err error) (worker.Record, error) {
+	if err != nil {
+		return worker.Record{}, fmt.Errorf("swap of worker %d: %w", c.old.Worker, err)
+	}
+	if n := c.winners.Load(); n != 1 {
+		return worker.Record{}, fmt.Errorf("%d of %d swaps won worker %d with term %d, want 1", n, c.swaps.Load(), c.old.Worker, c.old.Term+1)
+	}
+	return *c.winner.Load(), first(holds(ctx, clients[0], *c.winner.Load()), holds(ctx, clients[1], *c.winner.Load()))
+}
+
 // race has all clients swap old for a record of their own, and returns the winner's.
 func race(ctx context.Context, clients []worker.Registry, old worker.Record) (worker.Record, error) {
-	var winners atomic.Int64
-	var winner atomic.Pointer[worker.Record]
-	err := together(len(clients)*perRacer, func(i int) error {
-		record := claimed(old.Worker, old.Term+1)
-		ok, err := won(attempt(ctx, clients[i%len(clients)], old, record))
-		if ok {
-			winners.Add(1)
-			winner.Store(&record)
-		}
-		return err
-	})
-	if err != nil {
-		return worker.Record{}, fmt.Errorf("swap of worker %d: %w", old.Worker, err)
+	c := contest{old: old}
+	err := together(len(clients)*perRacer, func(i int) error { return c.swap(ctx, clients[i%len(clients)]) })
+	return c.result(ctx, clients, err)
+}
+
+// duel has one client swap old amid the swap of another one.
+func duel(ctx context.Context, clients []worker.Registry, old worker.Record, looks int64) (worker.Record, error) {
+	c := contest{old: old}
+	var others error
+	m := meets(ctx, looks, func() { others = c.swap(ctx, clients[1]) })
+	err := c.swap(m, clients[0])
+	if m.wait() {
+		err = first(err, others)
 	}
-	if n := winners.Load(); n != 1 {
-		return worker.Record{}, fmt.Errorf("%d of %d clients won worker %d with term %d, want 1", n, len(clients)*perRacer, old.Worker,
-			old.Term+1)
-	}
-	return *winner.Load(), first(holds(ctx, clients[0], *winner.Load()), holds(ctx, clients[1], *winner.Load()))
+	return c.result(ctx, clients, err)
 }
 
 func racingCreation(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(racers)
+	for looks := range looksOfACall {
+		if _, err := duel(ctx, clients, never(100+looks), looks); err != nil {
+			return err
+		}
+	}
 	for id := range int64(25) {
 		if _, err := race(ctx, clients, never(id)); err != nil {
 			return err
@@ -242,7 +273,11 @@ func racingCreation(ctx context.Context, b *registryFixture) error {
 func racingSwap(ctx context.Context, b *registryFixture) error {
 	clients := b.clients(racers)
 	old := claimed(7, 1)
-	if err := swap(ctx, clients[0], never(7), old); err != nil {
+	err := swap(ctx, clients[0], never(7), old)
+	for looks := int64(0); looks < looksOfACall && err == nil; looks++ {
+		old, err = duel(ctx, clients, old, looks)
+	}
+	if err != nil {
 		return err
 	}
 	for range 25 {
