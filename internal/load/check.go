@@ -35,7 +35,7 @@ type item struct {
 }
 
 func newChecker(keys []Key, memory int64) *checker {
-	c := &checker{memory: memory, in: make(chan *batch, queuedBatches), done: make(chan struct{})}
+	c := &checker{memory: memory, check: Check{Examples: []string{}}, in: make(chan *batch, queuedBatches), done: make(chan struct{})}
 	named := map[string]*space{}
 	for _, key := range keys {
 		if named[key.Space] == nil {

@@ -31,7 +31,7 @@ func TestDuplicates(t *testing.T) {
 		checked int64
 		want    []string
 	}{
-		{"none", [][]leaf.Range{{{Start: 1, End: 5}}, {{Start: 5, End: 9}}, {{Start: 0, End: 1}}}, 9, nil},
+		{"none", [][]leaf.Range{{{Start: 1, End: 5}}, {{Start: 5, End: 9}}, {{Start: 0, End: 1}}}, 9, []string{}},
 		{"the same ID", [][]leaf.Range{{{Start: 7, End: 8}}, {{Start: 7, End: 8}}}, 2, []string{"7 of order"}},
 		{"in one answer", [][]leaf.Range{{{Start: 1, End: 4}, {Start: 3, End: 5}}}, 5, []string{"3 of order"}},
 		{"three times", [][]leaf.Range{{{Start: 1, End: 2}, {Start: 1, End: 2}}, {{Start: 1, End: 2}}}, 3, []string{"1 of order", "1 of order"}},

@@ -15,7 +15,6 @@ type client struct {
 	rec   *record
 	next  int // the key to ask for
 	calls []*Call
-	keys  []int // of the calls
 }
 
 func (r *run) newClient(i int) *client {
@@ -25,7 +24,6 @@ func (r *run) newClient(i int) *client {
 		calls[i].Count = r.opts.Count
 		c.calls = append(c.calls, &calls[i])
 	}
-	c.keys = make([]int, len(c.calls))
 	return c
 }
 
@@ -61,18 +59,16 @@ func (c *client) wait() (due time.Duration, ok bool) {
 }
 
 func (c *client) prepare() {
-	for i, call := range c.calls {
+	for _, call := range c.calls {
 		if c.next >= len(c.opts.Keys) {
 			c.next = 0
 		}
-		c.keys[i] = c.next
-		call.Key, call.Err = c.opts.Keys[c.next].Name, nil
+		call.Key, call.key, call.Err = c.opts.Keys[c.next].Name, c.next, nil
 		call.IDs.reset()
 		c.next++
 	}
 }
 
-// note records how the calls went.
 func (c *client) note(due, now time.Duration) {
 	c.rec.mu.Lock()
 	defer c.rec.mu.Unlock()
@@ -81,9 +77,9 @@ func (c *client) note(due, now time.Duration) {
 
 // keep compares the received IDs, also in the warm-up and after an interruption.
 func (c *client) keep() {
-	for i, call := range c.calls {
+	for _, call := range c.calls {
 		if call.Err == nil {
-			c.feed.add(c.keys[i], &call.IDs)
+			c.feed.add(call.key, &call.IDs)
 		}
 	}
 }

@@ -24,14 +24,7 @@ type HTTP struct {
 	// Path returns the path and query that ask for count IDs of key.
 	Path func(key string, count int) string
 
-	// Header holds further header fields, "Name: value".
-	Header []string
-
-	// Read reads the IDs of an answer.
-	Read func(body []byte, ids *IDs) error
-
-	// Explain returns the message in an error's answer.
-	Explain func(body []byte) string
+	read func(body []byte, ids *IDs) error
 }
 
 // Routes returns the target of Java Leaf's routes, /api/{scheme}/get/{key}.
@@ -45,14 +38,13 @@ func Routes(server Server, scheme string) *HTTP {
 			}
 			return path
 		},
-		Read:    func(body []byte, ids *IDs) error { return ids.addLines(body) },
-		Explain: explainRoute,
+		read: func(body []byte, ids *IDs) error { return ids.addLines(body) },
 	}
 }
 
-// explainRoute returns the message in an error of Java Leaf's routes: this server's own words, if
-// any.
-func explainRoute(body []byte) string {
+// explain returns the message in an error: of Java Leaf's routes, where it prefers this server's own
+// words, or of RFC 9457.
+func explain(body []byte) string {
 	var said struct{ Message, Detail string }
 	if json.Unmarshal(body, &said) != nil {
 		return string(body)
@@ -62,21 +54,16 @@ func explainRoute(body []byte) string {
 
 // Open implements [Target].
 func (t *HTTP) Open() Conn {
-	return &httpConn{target: t, wire: wire{Server: &t.Server, protocol: "http/1.1"}, requests: map[request][]byte{}}
-}
-
-// A request is one kind of request. All requests of this kind on a connection are the same bytes.
-type request struct {
-	key   string
-	count int
+	c := &httpConn{target: t}
+	c.wire = newWire(&t.Server, c.encodeGet)
+	c.protocol = "http/1.1"
+	return c
 }
 
 type httpConn struct {
 	target *HTTP
 	wire
-	requests map[request][]byte
-	out      []byte
-	body     bytes.Buffer
+	body bytes.Buffer
 }
 
 // get is what [http.ReadResponse] has to know of each request.
@@ -102,21 +89,6 @@ func (c *httpConn) Do(ctx context.Context, calls []*Call) {
 // errClosed is the error of calls behind the last answer of a connection.
 var errClosed = fmt.Errorf("the server answered no further request on the connection: %w", io.EOF)
 
-func (c *httpConn) send(ctx context.Context, calls []*Call) error {
-	if err := c.ready(ctx); err != nil {
-		return err
-	}
-	c.out = c.out[:0]
-	for _, call := range calls {
-		c.out = append(c.out, c.request(call)...)
-	}
-	if _, err := c.conn.Write(c.out); err != nil {
-		c.drop()
-		return err
-	}
-	return nil
-}
-
 // answer reads the answer to a call. It drops a connection that brings no further one.
 func (c *httpConn) answer(call *Call) error {
 	status, err := c.read()
@@ -125,26 +97,17 @@ func (c *httpConn) answer(call *Call) error {
 		c.drop()
 		return err
 	case status != http.StatusOK:
-		return failure("HTTP "+strconv.Itoa(status), clip(c.target.Explain(c.body.Bytes())))
+		return failure("HTTP "+strconv.Itoa(status), clip(explain(c.body.Bytes())))
 	}
-	return c.target.Read(c.body.Bytes(), &call.IDs)
+	return c.target.read(c.body.Bytes(), &call.IDs)
 }
 
-func (c *httpConn) request(call *Call) []byte {
-	text := c.requests[request{call.Key, call.Count}]
-	if text == nil {
-		lines := append([]string{
-			"GET " + c.target.Path(call.Key, call.Count) + " HTTP/1.1",
-			"Host: " + c.Addr,
-			"User-Agent: leaf-bench",
-		}, c.target.Header...)
-		if c.Token != "" {
-			lines = append(lines, "Authorization: Bearer "+c.Token)
-		}
-		text = []byte(strings.Join(lines, "\r\n") + "\r\n\r\n")
-		c.requests[request{call.Key, call.Count}] = text
+func (c *httpConn) encodeGet(call *Call) []byte {
+	text := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: leaf-bench\r\n", c.target.Path(call.Key, call.Count), c.Addr)
+	if c.Token != "" {
+		text = fmt.Appendf(text, "Authorization: Bearer %s\r\n", c.Token)
 	}
-	return text
+	return append(text, "\r\n"...)
 }
 
 // read reads an answer, whose body is in c.body then.

@@ -51,7 +51,6 @@ func (ids *IDs) add(id int64) {
 	ids.Ranges = append(ids.Ranges, leaf.Range{Start: id, End: id + 1})
 }
 
-// addRange adds the numbers [start, end).
 func (ids *IDs) addRange(start, end int64) error {
 	if start < 0 || end <= start {
 		return failure(notIDs, fmt.Sprintf("the range [%d, %d)", start, end))
@@ -92,7 +91,6 @@ func (ids *IDs) addText(text []byte) error {
 	return nil
 }
 
-// addLines adds IDs, one a line.
 func (ids *IDs) addLines(text []byte) error {
 	for line := range bytes.Lines(text) {
 		if err := ids.addText(bytes.TrimSuffix(line, []byte{'\n'})); err != nil {

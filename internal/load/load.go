@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -30,6 +29,8 @@ type Call struct {
 
 	IDs IDs
 	Err error
+
+	key int // index of the key in a run
 }
 
 // A Key is the key of requests.
@@ -71,10 +72,6 @@ type Progress struct {
 	Failed   int64         // of them
 }
 
-// ErrFirst is wrapped by the error of [Run] about a first request that failed: the load
-// was never begun.
-var ErrFirst = errors.New("the first request failed")
-
 // interval is how often Progress is called.
 const interval = 200 * time.Millisecond
 
@@ -87,8 +84,11 @@ func Run(ctx context.Context, opts Options) (*Result, error) {
 	if err := r.first(ctx); err != nil {
 		return nil, err
 	}
-	r.begin(ctx)
-	defer r.cancel()
+	r.start = time.Now()
+	r.due = make(chan time.Duration, opts.Clients)
+	over, cancel := context.WithTimeout(ctx, r.end())
+	defer cancel()
+	r.over = over
 
 	var clients, others sync.WaitGroup
 	for i := range opts.Clients {
@@ -107,16 +107,14 @@ func Run(ctx context.Context, opts Options) (*Result, error) {
 	return r.result(ctx.Err() != nil), nil
 }
 
-// A run is one run of load.
 type run struct {
 	opts    Options
 	checker *checker
 	records []*record // shared by the clients in turn
 
-	start  time.Time
-	over   context.Context // ends when no further request is sent
-	cancel context.CancelFunc
-	due    chan time.Duration // open loop: times at which requests are due
+	start time.Time
+	over  context.Context    // ends when no further request is sent
+	due   chan time.Duration // open loop: times at which requests are due
 }
 
 // recordCount bounds the memory of the histograms, one for each record.
@@ -140,7 +138,7 @@ func (r *run) first(ctx context.Context) error {
 		call := &Call{Key: key.Name, Count: r.opts.Count}
 		Do(ctx, conn, []*Call{call})
 		if call.Err != nil {
-			return fmt.Errorf("%w: key %q: %w", ErrFirst, key.Name, call.Err)
+			return fmt.Errorf("the first request failed: key %q: %w", key.Name, call.Err)
 		}
 		feed.add(i, &call.IDs)
 	}
@@ -155,12 +153,6 @@ func Do(ctx context.Context, conn Conn, calls []*Call) {
 			c.Err = failure(wrongNumber, fmt.Sprintf("%d instead of %d", got, c.Count))
 		}
 	}
-}
-
-func (r *run) begin(ctx context.Context) {
-	r.start = time.Now()
-	r.over, r.cancel = context.WithTimeout(ctx, r.end())
-	r.due = make(chan time.Duration, r.opts.Clients)
 }
 
 // end returns the end of an uninterrupted run.

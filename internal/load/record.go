@@ -94,7 +94,6 @@ func (r *record) progress() (answered, failed int64) {
 	return r.all, r.allFailed
 }
 
-// merge adds up finished records.
 func merge(records []*record) *record {
 	sum := newRecord()
 	for _, r := range records {

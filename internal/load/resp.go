@@ -20,18 +20,15 @@ type RESP struct {
 
 // Open implements [Target].
 func (t *RESP) Open() Conn {
-	c := &respConn{scheme: t.Scheme, commands: map[request][]byte{}}
-	c.wire = wire{Server: &t.Server, login: c.auth}
+	c := &respConn{scheme: t.Scheme}
+	c.wire = newWire(&t.Server, c.encodeCommand)
+	c.login = c.auth
 	return c
 }
 
 type respConn struct {
 	wire
-	scheme   string
-	commands map[request][]byte
-	last     request // most calls repeat it
-	text     []byte  // of last
-	out      []byte
+	scheme string
 }
 
 // auth tells a new connection's server the token.
@@ -106,46 +103,20 @@ func fail(calls []*Call, err error) {
 	}
 }
 
-func (c *respConn) send(ctx context.Context, calls []*Call) error {
-	if err := c.ready(ctx); err != nil {
-		return err
-	}
-	c.out = c.out[:0]
-	for _, call := range calls {
-		c.out = append(c.out, c.command(call)...)
-	}
-	if _, err := c.conn.Write(c.out); err != nil {
-		c.drop()
-		return err
-	}
-	return nil
-}
-
-func (c *respConn) command(call *Call) []byte {
-	if want := (request{call.Key, call.Count}); c.text == nil || want != c.last {
-		c.last, c.text = want, c.commands[want]
-		if c.text == nil {
-			c.text = command(c.words(call)...)
-			c.commands[want] = c.text
-		}
-	}
-	return c.text
-}
-
 // byIncrement reports whether the answer is the last of the IDs, as Redis answers.
 func (c *respConn) byIncrement() bool { return c.scheme == issuer.Segment }
 
-func (c *respConn) words(call *Call) []string {
+func (c *respConn) encodeCommand(call *Call) []byte {
 	count := strconv.Itoa(call.Count)
 	switch {
 	case c.byIncrement() && call.Count == 1:
-		return []string{"INCR", call.Key}
+		return command("INCR", call.Key)
 	case c.byIncrement():
-		return []string{"INCRBY", call.Key, count}
+		return command("INCRBY", call.Key, count)
 	case call.Count == 1:
-		return []string{"LEAF.NEXT", c.scheme, call.Key}
+		return command("LEAF.NEXT", c.scheme, call.Key)
 	}
-	return []string{"LEAF.NEXT", c.scheme, call.Key, "COUNT", count}
+	return command("LEAF.NEXT", c.scheme, call.Key, "COUNT", count)
 }
 
 func command(words ...string) []byte {

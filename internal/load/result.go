@@ -32,18 +32,18 @@ type Latency struct {
 
 // An ErrorCount is how often requests failed in one way.
 type ErrorCount struct {
-	Kind    string
-	Count   int64
-	Example string // the message of the first such error
+	Kind    string `json:"kind"`
+	Count   int64  `json:"count"`
+	Example string `json:"example"` // the message of the first such error
 }
 
 // A Check is the result of comparing all IDs.
 type Check struct {
-	Checked    int64    // IDs, those of the warm-up included
-	Kept       int64    // of them; fewer where the bound on memory was reached
-	Duplicates int64    // IDs that had been received before
-	Examples   []string // the first of them
-	Memory     int64    // bytes in use, about
+	Checked    int64    `json:"checked"`      // IDs, those of the warm-up included
+	Kept       int64    `json:"kept"`         // of them; fewer where the bound on memory was reached
+	Duplicates int64    `json:"duplicates"`   // IDs that had been received before
+	Examples   []string `json:"examples"`     // the first of them; never nil
+	Memory     int64    `json:"memory_bytes"` // in use, about
 }
 
 func (r *run) result(interrupted bool) *Result {

@@ -23,8 +23,7 @@ func V1(server Server, scheme string) *HTTP {
 			}
 			return path + "?ranges=1&n=" + strconv.Itoa(count)
 		},
-		Read:    readV1,
-		Explain: explainV1,
+		read: readV1,
 	}
 }
 
@@ -52,13 +51,4 @@ func readV1(body []byte, ids *IDs) error {
 		}
 	}
 	return nil
-}
-
-// explainV1 returns the message of an RFC 9457 error.
-func explainV1(body []byte) string {
-	var said struct{ Detail string }
-	if json.Unmarshal(body, &said) != nil {
-		return string(body)
-	}
-	return said.Detail
 }

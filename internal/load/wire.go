@@ -21,13 +21,55 @@ type Server struct {
 // connects when it is needed.
 type wire struct {
 	*Server
-	protocol string // told to the server in the TLS handshake; may be empty
-	login    func() error
+	encode   func(*Call) []byte // returns the bytes of a request
+	protocol string             // told to the server in the TLS handshake; may be empty
+	login    func() error       // on a new connection; may be nil
+
+	requests map[request][]byte
+	last     request // most calls repeat it
+	text     []byte  // of last
+	out      []byte
 
 	conn     net.Conn
 	r        *bufio.Reader
 	release  func() bool // ends the watch over the context
 	deadline time.Time   // the last one set
+}
+
+// A request is one kind of request. All requests of this kind on a connection are the same bytes.
+type request struct {
+	key   string
+	count int
+}
+
+func newWire(server *Server, encode func(*Call) []byte) wire {
+	return wire{Server: server, encode: encode, requests: map[request][]byte{}}
+}
+
+func (w *wire) send(ctx context.Context, calls []*Call) error {
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	w.out = w.out[:0]
+	for _, call := range calls {
+		w.out = append(w.out, w.request(call)...)
+	}
+	if _, err := w.conn.Write(w.out); err != nil {
+		w.drop()
+		return err
+	}
+	return nil
+}
+
+func (w *wire) request(call *Call) []byte {
+	if want := (request{call.Key, call.Count}); w.text == nil || want != w.last {
+		w.last, w.text = want, w.requests[want]
+		if w.text == nil {
+			w.text = w.encode(call)
+			w.requests[want] = w.text
+		}
+	}
+	return w.text
 }
 
 // bufferSize holds the answers to a pipeline, or a batch of some hundred IDs.
@@ -82,7 +124,6 @@ func (w *wire) dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: &d, Config: config}).DialContext(ctx, "tcp", w.Addr)
 }
 
-// drop closes a connection that cannot be used any more.
 func (w *wire) drop() {
 	if w.conn == nil {
 		return
