@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/load"
@@ -104,26 +105,6 @@ const (
 	protoRESP = "resp"
 )
 
-// limits are the bounds of whole numbers.
-func (f *options) limits() []struct {
-	name      string
-	value     int64
-	from, max int64
-} {
-	return []struct {
-		name      string
-		value     int64
-		from, max int64
-	}{
-		{"-n", f.n, 1, 1_000_000},
-		{"--clients", f.clients, 1, 100_000},
-		{"--rate", f.rate, 0, 10_000_000},
-		{"--connections", f.conns, 0, f.clients},
-		{"--pipeline", f.pipeline, 1, 10_000},
-		{"--memory", f.memory, 1, math.MaxInt64 >> 20},
-	}
-}
-
 // A plan is a run of load that the command line asks for.
 type plan struct {
 	*options
@@ -133,9 +114,18 @@ type plan struct {
 	keys   []string
 }
 
-// plan checks the command line.
 func (f *options) plan(cmd *cobra.Command, args []string) (*plan, error) {
-	for _, l := range f.limits() {
+	for _, l := range []struct {
+		name             string
+		value, from, max int64
+	}{
+		{"-n", f.n, 1, 1_000_000},
+		{"--clients", f.clients, 1, 100_000},
+		{"--rate", f.rate, 0, 10_000_000},
+		{"--connections", f.conns, 0, f.clients},
+		{"--pipeline", f.pipeline, 1, 10_000},
+		{"--memory", f.memory, 1, math.MaxInt64 >> 20},
+	} {
 		if l.value < l.from || l.value > l.max {
 			return nil, cli.Usage(cmd, fmt.Errorf("%s %d: it must be from %d to %d", l.name, l.value, l.from, l.max))
 		}
@@ -261,7 +251,7 @@ func (p *plan) run(cmd *cobra.Command) error {
 	if err != nil {
 		return p.explainFirst(err)
 	}
-	if err := p.print(cmd.OutOrStdout(), res); err != nil {
+	if err := cli.Print(cmd.OutOrStdout(), p.json, p.toJSON(res), "%s", p.toText(res)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return outcome(res)
@@ -272,7 +262,7 @@ func (p *plan) run(cmd *cobra.Command) error {
 func (p *plan) spaces(ctx context.Context) []load.Key {
 	layouts := map[string]bool{}
 	if len(p.keys) > 1 && !p.tagged() && !issuer.SchemeOf(p.scheme).Text && p.protocol != protoRESP {
-		if admin, err := p.Admin(); err == nil {
+		if admin, err := cli.Open(&p.Client, leafv1connect.NewAdminServiceClient); err == nil {
 			if res, err := cli.Call(ctx, &p.Client, admin.Status, &leafv1.StatusRequest{}); err == nil {
 				for _, layout := range res.GetLease().GetLayouts() {
 					layouts[layout.GetName()] = true
@@ -306,7 +296,6 @@ func (p *plan) explainFirst(err error) error {
 	return err
 }
 
-// outcome returns the error of a failed run.
 func outcome(res *load.Result) error {
 	switch {
 	case res.Check.Duplicates > 0:

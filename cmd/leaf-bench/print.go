@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -29,12 +30,12 @@ type resultJSON struct {
 	Finished    time.Time `json:"finished"`
 	Interrupted bool      `json:"interrupted"`
 
-	Requests  requestsJSON `json:"requests"`
-	IDs       idsJSON      `json:"ids"`
-	Latency   latencyJSON  `json:"latency_ms"`
-	Corrected bool         `json:"latency_corrected"`
-	Errors    []errorJSON  `json:"errors"`
-	Check     checkJSON    `json:"check"`
+	Requests  requestsJSON      `json:"requests"`
+	IDs       idsJSON           `json:"ids"`
+	Latency   latencyJSON       `json:"latency_ms"`
+	Corrected bool              `json:"latency_corrected"`
+	Errors    []load.ErrorCount `json:"errors"`
+	Check     load.Check        `json:"check"`
 }
 
 type requestsJSON struct {
@@ -61,44 +62,18 @@ type latencyJSON struct {
 	Max   float64 `json:"max"`
 }
 
-type errorJSON struct {
-	Kind    string `json:"kind"`
-	Count   int64  `json:"count"`
-	Example string `json:"example"`
-}
-
-type checkJSON struct {
-	Checked    int64    `json:"checked"`
-	Kept       int64    `json:"kept"`
-	Duplicates int64    `json:"duplicates"`
-	Examples   []string `json:"examples"`
-	Memory     int64    `json:"memory_bytes"`
-}
-
-func (p *plan) print(w io.Writer, res *load.Result) error {
-	if p.json {
-		return cli.PrintJSON(w, p.toJSON(res))
-	}
-	return p.printText(w, res)
-}
-
 func (p *plan) toJSON(res *load.Result) resultJSON {
 	l := res.Latency
-	out := resultJSON{
+	return resultJSON{
 		Server: p.url(), Protocol: p.protocol, Scheme: p.scheme, Keys: p.keys,
-		Clients: p.clients, Connections: p.connections(), Pipeline: p.pipeline, Count: p.n, Loop: cli.Choose(l.Corrected, "open", "closed"),
+		Clients: p.clients, Connections: cmp.Or(p.conns, p.clients), Pipeline: p.pipeline, Count: p.n, Loop: cli.Choose(l.Corrected, "open", "closed"),
 		WarmUp: p.warmUp.Seconds(), Duration: p.duration.Seconds(),
 		Started: res.Started.UTC(), Finished: res.Finished.UTC(), Interrupted: res.Interrupted,
-		Requests: requestsJSON{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
-		IDs:      idsJSON{res.IDs, round(res.IDRate)},
-		Latency:  latencyJSON{ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max)},
-		Errors:   []errorJSON{}, Corrected: l.Corrected,
-		Check: checkJSON{res.Check.Checked, res.Check.Kept, res.Check.Duplicates, append([]string{}, res.Check.Examples...), res.Check.Memory},
+		Requests:  requestsJSON{p.rate, round(res.RequestRate), res.Sent, res.Succeeded, res.Failed, res.Unsent},
+		IDs:       idsJSON{res.IDs, round(res.IDRate)},
+		Latency:   latencyJSON{ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.P9999), ms(l.Max)},
+		Corrected: l.Corrected, Errors: res.Errors, Check: res.Check,
 	}
-	for _, e := range res.Errors {
-		out.Errors = append(out.Errors, errorJSON(e))
-	}
-	return out
 }
 
 // spoken are the protocols for people.
@@ -112,16 +87,10 @@ func (p *plan) url() string {
 	return scheme + cli.Choose(p.https, "s", "") + "://" + p.addr
 }
 
-func (p *plan) connections() int64 {
-	if p.conns > 0 {
-		return p.conns
-	}
-	return p.clients
-}
-
-func (p *plan) printText(w io.Writer, res *load.Result) error {
+func (p *plan) toText(res *load.Result) string {
+	var text strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&text, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("server", "%s, %s", p.url(), spoken[p.protocol])
 	line("load", "%s of %s, %s, %s%s", p.scheme, quoteAll(p.keys), plural(p.clients, "client"), plural(p.n, "ID")+" a request", cli.Choose(p.pipeline > 1, fmt.Sprintf(", %d requests at once", p.pipeline), ""))
@@ -147,8 +116,7 @@ func (p *plan) printText(w io.Writer, res *load.Result) error {
 	if c.Kept < c.Checked {
 		line("", "only the first %s were kept to compare with: see --memory", thousands(c.Kept))
 	}
-	_, err := io.WriteString(w, "")
-	return err
+	return text.String()
 }
 
 func quoteAll(keys []string) string {
@@ -227,7 +195,6 @@ func (b *progressBar) show(p load.Progress) {
 		p.Elapsed.Round(100*time.Millisecond), b.total, thousands(int64(rate)), thousands(p.Failed), cli.Choose(p.WarmUp, "  (warm-up)", ""))
 }
 
-// clear removes the bar.
 func (b *progressBar) clear() {
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")

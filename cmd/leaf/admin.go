@@ -43,8 +43,9 @@ func (a *admin) addFlags(cmd *cobra.Command, flag urlFlag) {
 	cli.OutputVar(cmd, &a.json)
 }
 
-// addAudit defines the flag of commands that change something.
-func (a *admin) addAudit(cmd *cobra.Command) {
+// addChangeFlags defines the flags of commands that change something.
+func (a *admin) addChangeFlags(cmd *cobra.Command, flag urlFlag) {
+	a.addFlags(cmd, flag)
 	cmd.Flags().BoolVar(&a.audit, "audit", false, "with --"+a.flag.name+": write to stderr who changes what, as a server does to its log")
 }
 
@@ -55,17 +56,17 @@ func (a *admin) runs(do func(*cobra.Command, []string) error) func(*cobra.Comman
 	}
 }
 
-// with runs do with the flags' target.
 func (a *admin) with(cmd *cobra.Command, do func() error) (err error) {
 	if a.url, err = target(cmd, &a.Client, &a.flag); err != nil {
 		return err
 	}
 	if a.url == "" {
-		if a.calls, err = a.Admin(); err != nil {
+		if a.calls, err = cli.Open(&a.Client, leafv1connect.NewAdminServiceClient); err != nil {
 			return err
 		}
 		return do()
 	}
+	a.Explain = func(err error, took time.Duration) error { return a.flag.explainCall(err, a.url, took) }
 	b, err := drivers.Open(a.url, nil)
 	if err != nil {
 		return err
@@ -99,7 +100,6 @@ func (a *admin) auditLog(cmd *cobra.Command) *slog.Logger {
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelError + 1}))
 }
 
-// userName names who runs the command.
 func userName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -109,14 +109,6 @@ func userName() string {
 		return u.Username + "@" + host
 	}
 	return strconv.Itoa(os.Getuid()) + "@" + host
-}
-
-// Explain adds the meaning for the user to an error of a call.
-func (a *admin) Explain(err error, took time.Duration) error {
-	if a.url == "" {
-		return a.Client.Explain(err, took)
-	}
-	return a.flag.explainCall(err, a.url, took)
 }
 
 // warn prints the consequence of the command.
@@ -130,7 +122,7 @@ func (a *admin) warn(cmd *cobra.Command, note string) {
 func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 	tags := []tagRow{}
 	for t, err := range leafconn.TagPages(func(req *leafv1.ListTagsRequest) (*leafv1.ListTagsResponse, error) {
-		return cli.Call(ctx, a, a.calls.ListTags, req)
+		return cli.Call(ctx, &a.Client, a.calls.ListTags, req)
 	}) {
 		if err != nil {
 			return nil, err
@@ -141,7 +133,7 @@ func (a *admin) listTags(ctx context.Context) ([]tagRow, error) {
 }
 
 func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) {
-	res, err := cli.Call(ctx, a, a.calls.CreateTag, leafconn.CreateRequest(tag))
+	res, err := cli.Call(ctx, &a.Client, a.calls.CreateTag, leafconn.CreateRequest(tag))
 	if err == nil {
 		err = leafconn.CheckOptions(tag.Options, res.GetTag())
 	}
@@ -151,7 +143,7 @@ func (a *admin) createTag(ctx context.Context, tag segment.Tag) (tagRow, error) 
 func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (tagRow, error) {
 	req := leafconn.AlterRequest(name, c.Change)
 	req.RaiseBy = c.RaiseBy
-	res, err := cli.Call(ctx, a, a.calls.AlterTag, req)
+	res, err := cli.Call(ctx, &a.Client, a.calls.AlterTag, req)
 	if err == nil {
 		err = leafconn.CheckOptions(c.Options, res.GetTag())
 	}
@@ -159,7 +151,7 @@ func (a *admin) alterTag(ctx context.Context, name string, c issuer.Change) (tag
 }
 
 func (a *admin) deleteTag(ctx context.Context, name string) error {
-	_, err := cli.Call(ctx, a, a.calls.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
+	_, err := cli.Call(ctx, &a.Client, a.calls.DeleteTag, &leafv1.DeleteTagRequest{Name: name})
 	return explainTag(err, name)
 }
 
@@ -189,8 +181,8 @@ func explainTag(err error, name string) error {
 }
 
 func isHinted(err error) bool {
-	_, ok := errors.AsType[*cli.Error](err)
-	return ok
+	own, ok := errors.AsType[*cli.Error](err)
+	return ok && own.Hint != ""
 }
 
 // shellWord writes name so that it can be pasted into a shell.

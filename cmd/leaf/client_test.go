@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -18,7 +19,7 @@ import (
 // leafRun runs one command line in this process.
 func leafRun(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, args, &out, &errs)
+	code = cli.Run(ctx, newRoot(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 

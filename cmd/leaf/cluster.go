@@ -18,14 +18,12 @@ import (
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
-	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
 )
 
 // clusterScheme is the URL of the store in the server's own cluster.
 const clusterScheme = "cluster:"
 
-// clusterConfig returns the member of a server's configuration.
 func clusterConfig(cfg config.Config) cluster.Config {
 	return cluster.Config{
 		Dir: clusterDir(cfg.Data), Peers: cfg.Cluster, Address: cfg.ClusterAddress, Listen: cfg.ClusterListen, Quota: int64(cfg.ClusterQuota),
@@ -82,17 +80,9 @@ func joinCluster(ctx context.Context, cfg config.Config, log *slog.Logger) error
 	limited, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	if err := cluster.Join(limited, c); err != nil {
-		return hinted(err)
+		return err
 	}
 	return cluster.Await(ctx, c)
-}
-
-// hinted adds the remedy to an error that has one.
-func hinted(err error) error {
-	if text := hint.Of(err); err != nil && text != "" {
-		return cli.Hinted(err, "%s", text)
-	}
-	return err
 }
 
 func newCluster() *cobra.Command {
@@ -113,7 +103,6 @@ Servers on several machines need certificates for each other: see 'leaf cluster 
 	return cmd
 }
 
-// clusterFlags say which cluster a command acts on.
 type clusterFlags struct {
 	data    string
 	peers   string
@@ -133,11 +122,10 @@ func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 func (f *clusterFlags) addPeers(cmd *cobra.Command) {
 	f.addFlags(cmd)
 	cli.TextVar(cmd, &f.peers, "cluster", "`PEERS` to ask, HOST:PORT with commas (default $LEAF_CLUSTER, or the server on this machine)")
-	cli.TimeoutVar(cmd, &f.timeout, "timeout", 20*time.Second, "how long to wait for it")
+	cli.DurationVar(cmd, &f.timeout, "timeout", "", 20*time.Second, 1, "how long to wait for it")
 	cli.OutputVar(cmd, &f.json)
 }
 
-// config returns the flags with the environment's defaults.
 func (f *clusterFlags) config() (c cluster.Config, err error) {
 	c.Dir = clusterDir(cmp.Or(f.data, os.Getenv("LEAF_DATA"), "leaf-data"))
 	c.TLS.CA = cmp.Or(f.tls.CA, os.Getenv("LEAF_CLUSTER_CA"))
@@ -155,19 +143,21 @@ func (f *clusterFlags) config() (c cluster.Config, err error) {
 	return c, err
 }
 
-// ask runs do with the members that the flags name.
-func (f *clusterFlags) ask(cmd *cobra.Command, do func(context.Context, *cluster.Admin) error) error {
-	c, err := f.config()
-	if err != nil {
-		return err
+// asks returns a function for cobra that runs do with the members that the flags name.
+func (f *clusterFlags) asks(do func(context.Context, *cobra.Command, *cluster.Admin, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := f.config()
+		if err != nil {
+			return err
+		}
+		admin, err := cluster.NewAdmin(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+		defer cancel()
+		return do(ctx, cmd, admin, args)
 	}
-	admin, err := cluster.NewAdmin(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-	defer cancel()
-	return hinted(do(ctx, admin))
 }
 
 func newClusterInit() *cobra.Command {
@@ -212,13 +202,12 @@ func (f *clusterFlags) create(cmd *cobra.Command, verb, addr string, timeout tim
 		return fill(ctx, b)
 	})
 	if err != nil {
-		return hinted(err)
+		return err
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s a cluster in %s: start its server with 'leaf serve --cluster %s'\n", verb, c.Dir, c.Address)
 	return err
 }
 
-// fillCluster creates the store and the registry of a new cluster.
 func fillCluster(ctx context.Context, b *drivers.Backend) (wait time.Duration, err error) {
 	first := segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
 	if err := b.Tags.Init(ctx, first); err != nil {
@@ -237,19 +226,17 @@ with 'leaf serve --cluster PEERS'. It copies the data first, and gets a vote whe
 caught up. Most members must run.`,
 		Example: `  leaf cluster add h2:2380 h3:2380 --cluster h1:2380`,
 		Args:    someArgs("ADDRESS"),
-		RunE: func(cmd *cobra.Command, addresses []string) error {
-			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
-				var added []cluster.MemberInfo
-				for _, addr := range addresses {
-					member, err := admin.Add(ctx, addr)
-					if err != nil {
-						return errors.Join(fmt.Errorf("add %s: %w", addr, err), f.printMembers(cmd, added))
-					}
-					added = append(added, member)
+		RunE: f.asks(func(ctx context.Context, cmd *cobra.Command, admin *cluster.Admin, addresses []string) error {
+			var added []cluster.MemberInfo
+			for _, addr := range addresses {
+				member, err := admin.Add(ctx, addr)
+				if err != nil {
+					return errors.Join(fmt.Errorf("add %s: %w", addr, err), f.printMembers(cmd, added))
 				}
-				return f.printMembers(cmd, added)
-			})
-		},
+				added = append(added, member)
+			}
+			return f.printMembers(cmd, added)
+		}),
 	}
 	f.addPeers(cmd)
 	return cmd
@@ -266,19 +253,17 @@ removal that would leave too few running members is refused.`,
 		Example: `  leaf cluster remove h3:2380
   leaf cluster remove 8211f1d0f64f3269 --cluster h1:2380,h2:2380`,
 		Args: args("ID or ADDRESS"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
-				if err := admin.Remove(ctx, args[0]); err != nil {
-					return err
-				}
-				status, err := admin.Status(ctx)
-				if err != nil { // the answering member may be the removed one
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
-					return err
-				}
-				return f.printMembers(cmd, status.Members)
-			})
-		},
+		RunE: f.asks(func(ctx context.Context, cmd *cobra.Command, admin *cluster.Admin, args []string) error {
+			if err := admin.Remove(ctx, args[0]); err != nil {
+				return err
+			}
+			status, err := admin.Status(ctx)
+			if err != nil { // the answering member may be the removed one
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
+				return err
+			}
+			return f.printMembers(cmd, status.Members)
+		}),
 	}
 	f.addPeers(cmd)
 	return cmd
@@ -294,21 +279,19 @@ also works while too few of them run.`,
 		Example: `  leaf cluster status
   leaf cluster status --cluster h1:2380,h2:2380 -o json`,
 		Args: args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
-				status, err := admin.Status(ctx)
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return cli.PrintJSON(cmd.OutOrStdout(), status)
-				}
-				if status.Leader == "" {
-					cli.Say(cmd, "note", "the cluster has no leader: most members must run")
-				}
-				return f.printMembers(cmd, status.Members)
-			})
-		},
+		RunE: f.asks(func(ctx context.Context, cmd *cobra.Command, admin *cluster.Admin, _ []string) error {
+			status, err := admin.Status(ctx)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return cli.PrintJSON(cmd.OutOrStdout(), status)
+			}
+			if status.Leader == "" {
+				cli.Say(cmd, "note", "the cluster has no leader: most members must run")
+			}
+			return f.printMembers(cmd, status.Members)
+		}),
 	}
 	f.addPeers(cmd)
 	return cmd
@@ -318,20 +301,8 @@ const memberHeader = "MEMBER\tADDRESS\tROLE\tSTATE"
 
 func (f *clusterFlags) printMembers(cmd *cobra.Command, members []cluster.MemberInfo) error {
 	return printList(cmd.OutOrStdout(), members, f.json, memberHeader, func(m cluster.MemberInfo) []string {
-		role := "follower"
-		switch {
-		case m.Learner:
-			role = "learner"
-		case m.Leader:
-			role = "leader"
-		}
-		state := "answers"
-		switch {
-		case !m.Started:
-			state = "added, not started yet"
-		case m.Error != "":
-			state = m.Error
-		}
+		role := cli.Choose(m.Learner, "learner", cli.Choose(m.Leader, "leader", "follower"))
+		state := cli.Choose(m.Started, cmp.Or(m.Error, "answers"), "added, not started yet")
 		return []string{m.ID, m.Address, role, state}
 	})
 }

@@ -24,19 +24,13 @@ func newClusterSnapshot() *cobra.Command {
 The servers go on meanwhile.`,
 		Example: `  leaf cluster snapshot leaf-2026-06-01.jsonl`,
 		Args:    args("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd, func(ctx context.Context, admin *cluster.Admin) error {
-				keys, err := admin.Snapshot(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return cli.PrintJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "keys": keys})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %d keys to %s\n", keys, args[0])
+		RunE: f.asks(func(ctx context.Context, cmd *cobra.Command, admin *cluster.Admin, args []string) error {
+			keys, err := admin.Snapshot(ctx, args[0])
+			if err != nil {
 				return err
-			})
-		},
+			}
+			return cli.Print(cmd.OutOrStdout(), f.json, map[string]any{"file": args[0], "keys": keys}, "wrote %d keys to %s\n", keys, args[0])
+		}),
 	}
 	f.addPeers(cmd)
 	return cmd

@@ -22,7 +22,6 @@ func completeTag(c *cli.Client, cmd *cobra.Command, args []string, prefix string
 	return a.completeTag(cmd, args, prefix)
 }
 
-// completeTag offers the tags of the command's target.
 func (a *admin) completeTag(cmd *cobra.Command, args []string, prefix string) (tags []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

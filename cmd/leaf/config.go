@@ -72,9 +72,7 @@ or registry is contacted, so a server may find there what this command does not.
 			if asJSON {
 				return errors.Join(err, cli.PrintJSON(cmd.OutOrStdout(), checkedJSON{src.Path(), err == nil, problemsOf(err), append([]string{}, notices...)}))
 			}
-			for _, n := range notices {
-				cli.Say(cmd, "note", n)
-			}
+			cli.Say(cmd, "note", notices...)
 			if err == nil {
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid\n%s", name, compared)
 			}
@@ -153,9 +151,7 @@ There is no need to convert: 'leaf serve --config leaf.properties' reads it as i
 				return cli.Usage(cmd, fmt.Errorf("%s is not named *.properties", args[0]))
 			}
 			text, notices, err := config.Convert(config.Source{File: args[0], Java: javaURLs})
-			for _, n := range notices {
-				cli.Say(cmd, "note", n)
-			}
+			cli.Say(cmd, "note", notices...)
 			if err != nil {
 				return explainConfig(err)
 			}

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/leaf-id/leaf/internal/cli"
@@ -19,13 +17,12 @@ func confirm(cmd *cobra.Command, yes bool, what string) error {
 	if yes {
 		return nil
 	}
-	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) {
+	if !cli.IsTerminal(cmd.InOrStdin()) {
 		err := fmt.Errorf("%s: it was not confirmed", what)
 		return &cli.Error{Err: err, Code: cli.ExitUsage, Hint: "there is no terminal to ask at: say --yes"}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "leaf: %s? [y/N] ", what)
-	answer, _ := bufio.NewReader(in).ReadString('\n') // without an answer it is a no
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // without an answer it is a no
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil

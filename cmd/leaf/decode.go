@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/snowflake"
@@ -92,7 +93,7 @@ func (f *decodeFlags) decode(ctx context.Context, id int64) (issuer.Decoded, err
 	if _, ok := snowflake.Preset(f.layout); ok {
 		return issuer.Layouts(nil).Decode(f.layout, id)
 	}
-	ids, err := f.IDs()
+	ids, err := cli.Open(&f.Client, leafv1connect.NewLeafServiceClient)
 	if err != nil {
 		return issuer.Decoded{}, err
 	}
@@ -125,10 +126,7 @@ const (
 )
 
 func printDecoded(w io.Writer, id int64, d issuer.Decoded, asJSON bool) error {
-	if asJSON {
-		return cli.PrintJSON(w, decodedJSON{id, d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence})
-	}
-	_, err := fmt.Fprintf(w, "time      %s\nUTC       %s\nworker    %d\nsequence  %d\nlayout    %s\n",
+	return cli.Print(w, asJSON, decodedJSON{id, d.Layout, d.Time.UTC(), d.Tick, d.Worker, d.Sequence},
+		"time      %s\nUTC       %s\nworker    %d\nsequence  %d\nlayout    %s\n",
 		d.Time.Local().Format(millisLocal), d.Time.UTC().Format(millisUTC), d.Worker, d.Sequence, cli.Printable(d.Layout))
-	return err
 }

@@ -73,7 +73,6 @@ With --mask it hides the number first: it writes the one that stands for it unde
 	return cmd
 }
 
-// maskFlags name a mask.
 type maskFlags struct{ domain, keyFile, series string }
 
 func (m *maskFlags) addFlags(cmd *cobra.Command) {
@@ -110,7 +109,6 @@ func (m *maskFlags) open(cmd *cobra.Command) (hide, reveal func(int64) (int64, e
 	return of.Hide, of.Reveal, nil
 }
 
-// decodeText prints the number in text.
 func decodeText(cmd *cobra.Command, template, text string, m maskFlags, asJSON bool) error {
 	_, reveal, err := m.open(cmd)
 	if err != nil {
@@ -146,15 +144,11 @@ type numberJSON struct {
 }
 
 func printNumber(w io.Writer, text string, v textid.Number, lines string, asJSON bool) error {
-	if !asJSON {
-		_, err := io.WriteString(w, lines)
-		return err
-	}
 	j := numberJSON{Text: text, Number: v.N, Key: v.Key}
 	if !v.Period.IsZero() {
 		j.Period = v.Period.Format(time.DateOnly)
 	}
-	return cli.PrintJSON(w, j)
+	return cli.Print(w, asJSON, j, "%s", lines)
 }
 
 func parseDay(text string) (time.Time, error) {

@@ -72,8 +72,7 @@ The store is --store, or a running server's: --server.`,
 			return f.with(cmd, func() error { return f.run(cmd) })
 		},
 	}
-	f.addFlags(cmd, storeFlag())
-	f.addAudit(cmd)
+	f.addChangeFlags(cmd, storeFlag())
 	cmd.Flags().StringArrayVar(&f.from, "from", nil, "`URL` of a database with counters; may be repeated")
 	cmd.Flags().StringArrayVar(&f.fromFiles, "from-file", nil, "`FILE` that holds such a URL; may be repeated")
 	cmd.Flags().StringArrayVar(&f.tables, "table", nil, "`NAME` of a table whose AUTO_INCREMENT to take over; may be repeated")
@@ -140,9 +139,7 @@ func (f *importFlags) run(cmd *cobra.Command) error {
 		}
 		rows = append(rows, row)
 	}
-	for _, note := range found.Notes {
-		cli.Say(cmd, "note", note)
-	}
+	cli.Say(cmd, "note", found.Notes...)
 	if f.dryRun {
 		cli.Say(cmd, "note", "nothing was changed (--dry-run)")
 	}
@@ -150,7 +147,6 @@ func (f *importFlags) run(cmd *cobra.Command) error {
 	return errors.Join(append(failed, skipped(rows), printed)...)
 }
 
-// read reads all databases.
 func (f *importFlags) read(cmd *cobra.Command) (found foreign.Found, err error) {
 	urls := slices.Clone(f.from)
 	for _, file := range f.fromFiles {
@@ -212,7 +208,6 @@ func (f *importFlags) isStore(from string) bool {
 	return a.Key == b.Key
 }
 
-// planImport says what to do with a counter.
 func planImport(c foreign.Counter, existing tagRow, exists bool, margin int64) importRow {
 	row := importRow{System: c.System, Table: c.Table, Tag: c.Name, Next: c.Next, Result: importSkip, Reason: c.Skip}
 	if exists {

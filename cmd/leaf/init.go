@@ -85,7 +85,7 @@ These need nothing created:
 	cmd.Flags().StringSliceVar(&f.lost, "lost", nil, "`HOSTS` of ticket servers whose data is gone for good; with --resize")
 	cli.WholeVar(cmd, &f.jump, "jump", "", ticket.DefaultJump, "more IDs than a lost server was ahead of the others; with --lost")
 	cli.OutputVar(cmd, &f.json)
-	cli.TimeoutVar(cmd, &f.timeout, "timeout", 10*time.Second, "how long to wait for it")
+	cli.DurationVar(cmd, &f.timeout, "timeout", "", 10*time.Second, 1, "how long to wait for it")
 	return cmd
 }
 
@@ -102,7 +102,6 @@ type outcome struct {
 	what   string
 }
 
-// The results of an init.
 const (
 	resultCreated = "created"
 	resultExisted = "existed" // and can be used
@@ -110,16 +109,12 @@ const (
 	resultResized = "resized"
 )
 
-func (o outcome) String() string {
-	switch o.Result {
-	case resultExisted:
-		return fmt.Sprintf("%s exists already in %s: nothing to do", o.what, o.URL)
-	case resultNothing:
-		return fmt.Sprintf("%s %s needs nothing created: nothing to do", o.what, o.URL)
-	case resultResized:
-		return "these ticket servers are the set now: " + o.URL
-	}
-	return fmt.Sprintf("created %s in %s", o.what, o.URL)
+// results are those of an init, each with its message about a thing and its URL.
+var results = map[string]string{
+	resultCreated: "created %s in %s",
+	resultExisted: "%s exists already in %s: nothing to do",
+	resultNothing: "%s %s needs nothing created: nothing to do",
+	resultResized: "these ticket servers are the set now: %[2]s",
 }
 
 func (f *initFlags) run(cmd *cobra.Command) error {
@@ -140,16 +135,15 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 
 // urls returns the URLs of the command line, or else of the environment.
 func (f *initFlags) urls(cmd *cobra.Command) (store, workers string, err error) {
-	if f.store.given() || f.workers.given() {
-		store, err = f.store.fromFlags(cmd)
-		if err == nil {
-			workers, err = f.workers.fromFlags(cmd)
+	read := func(u *urlFlag) (url string, err error) {
+		if f.store.given() || f.workers.given() {
+			return u.fromFlags(cmd)
 		}
-		return store, workers, err
+		url, _, err = u.fromEnv()
+		return url, err
 	}
-	store, _, err = f.store.fromEnv()
-	if err == nil {
-		workers, _, err = f.workers.fromEnv()
+	if store, err = read(&f.store); err == nil {
+		workers, err = read(&f.workers)
 	}
 	if err == nil && store == "" && workers == "" {
 		err = cli.Usage(cmd, errors.New("--store is missing, or --workers: say what to create"))
@@ -168,18 +162,13 @@ func (f *initFlags) checkResize(cmd *cobra.Command, store string) error {
 }
 
 func (f *initFlags) print(w io.Writer, done initResult) error {
-	if f.json {
-		return cli.PrintJSON(w, done)
-	}
+	var text strings.Builder
 	for _, o := range []*outcome{done.Store, done.Workers} {
-		if o == nil {
-			continue
-		}
-		if _, err := fmt.Fprintln(w, o); err != nil {
-			return err
+		if o != nil {
+			fmt.Fprintf(&text, results[o.Result]+"\n", o.what, o.URL)
 		}
 	}
-	return nil
+	return cli.Print(w, f.json, done, "%s", text.String())
 }
 
 // initPart creates, or resizes, the part of the flag at url; "": nothing.

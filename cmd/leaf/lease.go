@@ -12,7 +12,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
@@ -73,7 +72,6 @@ the limit is safe.`,
 	return cmd
 }
 
-// A lessee is a command with a lease.
 type lessee struct {
 	*cli.Client
 	cmd   *cobra.Command
@@ -83,19 +81,12 @@ type lessee struct {
 	ends  time.Time // of the lease, by this machine's monotonic clock
 }
 
-func (l *lessee) wantedTTL() *durationpb.Duration {
-	if l.ttl == 0 {
-		return nil
-	}
-	return durationpb.New(l.ttl)
-}
-
 func (l *lessee) claim(pool, holder string) (err error) {
-	if l.calls, err = l.Workers(); err != nil {
+	if l.calls, err = cli.Open(l.Client, leafv1connect.NewWorkerServiceClient); err != nil {
 		return err
 	}
 	asked := time.Now()
-	res, err := cli.Call(l.cmd.Context(), l.Client, l.calls.ClaimLease, &leafv1.ClaimLeaseRequest{Pool: pool, Ttl: l.wantedTTL(), Holder: holder})
+	res, err := cli.Call(l.cmd.Context(), l.Client, l.calls.ClaimLease, &leafv1.ClaimLeaseRequest{Pool: pool, Ttl: durationOrNil(l.ttl), Holder: holder})
 	if err == nil {
 		l.adopt(res.GetLease(), asked)
 	}
@@ -175,7 +166,7 @@ func (l *lessee) renew() error {
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.cmd.Context()), min(l.Timeout, max(time.Until(l.ends), 0)))
 	defer cancel()
-	res, err := l.calls.RenewLease(ctx, &leafv1.RenewLeaseRequest{Lease: l.lease.GetLease(), Ttl: l.wantedTTL()})
+	res, err := l.calls.RenewLease(ctx, &leafv1.RenewLeaseRequest{Lease: l.lease.GetLease(), Ttl: durationOrNil(l.ttl)})
 	if err == nil {
 		l.adopt(res.GetLease(), asked)
 	}

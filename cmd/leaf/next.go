@@ -69,7 +69,6 @@ and printed in parts: if it fails midway, the IDs printed so far are good.`,
 	return cmd
 }
 
-// tagged reports whether the keys of the scheme are tags.
 func (f *nextFlags) tagged() bool { return issuer.SchemeOf(f.scheme).Tags }
 
 // args checks the arguments: only a tag must be named.
@@ -84,7 +83,7 @@ func (f *nextFlags) args(cmd *cobra.Command, given []string) error {
 }
 
 func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
-	ids, err := f.IDs()
+	ids, err := cli.Open(&f.Client, leafv1connect.NewLeafServiceClient)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ another server may take first.`,
 		Args:              tagArg,
 		ValidArgsFunction: a.completeTag,
 		RunE: a.runs(func(cmd *cobra.Command, args []string) error {
-			res, err := cli.Call(cmd.Context(), &a, a.calls.PeekTag, &leafv1.PeekTagRequest{Name: args[0]})
+			res, err := cli.Call(cmd.Context(), &a.Client, a.calls.PeekTag, &leafv1.PeekTagRequest{Name: args[0]})
 			if err != nil {
 				return explainTag(err, args[0])
 			}
@@ -41,11 +41,7 @@ another server may take first.`,
 				return err
 			}
 			p := peekedJSON{res.GetTag().GetName(), next, res.GetStock(), res.GetTag().GetMaxId()}
-			if a.json {
-				return cli.PrintJSON(cmd.OutOrStdout(), p)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: next %d, %d in memory, max_id %d\n", cli.Printable(p.Tag), p.Next, p.Stock, p.MaxID)
-			return err
+			return cli.Print(cmd.OutOrStdout(), a.json, p, "%s: next %d, %d in memory, max_id %d\n", cli.Printable(p.Tag), p.Next, p.Stock, p.MaxID)
 		}),
 	}
 	a.addFlags(cmd, storeFlag())
@@ -83,14 +79,13 @@ with --server on each server; a program issues from its stock until that is used
 			return a.with(cmd, func() error { return a.observe(cmd, args[0], largest) })
 		},
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cli.WholeVar(cmd, &largest, "max", "", 0, "the largest ID in use (required)")
 	return cmd
 }
 
 func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
-	res, err := cli.Call(cmd.Context(), a, a.calls.ObserveTag, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
+	res, err := cli.Call(cmd.Context(), &a.Client, a.calls.ObserveTag, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
 	if err != nil {
 		return explainTag(err, tag)
 	}
@@ -103,9 +98,5 @@ func (a *admin) observe(cmd *cobra.Command, tag string, largest int64) error {
 		}
 		cli.Say(cmd, "note", note)
 	}
-	if a.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), o)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "observed %s: max_id %d, %d IDs dropped from memory\n", cli.Printable(o.Tag), o.MaxID, o.Dropped)
-	return err
+	return cli.Print(cmd.OutOrStdout(), a.json, o, "observed %s: max_id %d, %d IDs dropped from memory\n", cli.Printable(o.Tag), o.MaxID, o.Dropped)
 }

@@ -40,24 +40,20 @@ before it does so; where there is no terminal it needs --yes.`,
 				if err := confirm(cmd, yes, "remove the period "+cli.Printable(remove)+" of "+cli.Printable(args[0])); err != nil {
 					return err
 				}
-				_, err := cli.Call(cmd.Context(), &a, a.calls.RemovePeriod, &leafv1.RemovePeriodRequest{Name: args[0], Period: remove})
+				_, err := cli.Call(cmd.Context(), &a.Client, a.calls.RemovePeriod, &leafv1.RemovePeriodRequest{Name: args[0], Period: remove})
 				if err != nil {
 					return explainTag(err, args[0])
 				}
 			}
-			res, err := cli.Call(cmd.Context(), &a, a.calls.ListPeriods, &leafv1.ListPeriodsRequest{Name: args[0]})
+			res, err := cli.Call(cmd.Context(), &a.Client, a.calls.ListPeriods, &leafv1.ListPeriodsRequest{Name: args[0]})
 			if err != nil {
 				return explainTag(err, args[0])
 			}
-			rows := []periodRow{}
-			for _, p := range res.GetPeriods() {
-				rows = append(rows, periodRow{p.GetName(), p.GetMaxId()})
-			}
+			rows := rowsOf(res.GetPeriods(), func(p *leafv1.Period) periodRow { return periodRow{p.GetName(), p.GetMaxId()} })
 			return printList(cmd.OutOrStdout(), rows, a.json, "PERIOD\tMAX_ID", periodRow.cells)
 		}),
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cmd.Flags().StringVar(&remove, "remove", "", "first day of the period to remove, such as "+time.DateOnly)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd

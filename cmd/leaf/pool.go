@@ -49,14 +49,8 @@ The same command again changes nothing; a pool with other values is left alone.`
 				return cli.Usage(cmd, err)
 			}
 			return a.with(cmd, func() error {
-				pool := &leafv1.Pool{Name: args[0], Layout: l}
-				if maxTTL != 0 {
-					pool.MaxTtl = durationpb.New(maxTTL)
-				}
-				if claimDelay != 0 {
-					pool.ClaimDelay = durationpb.New(claimDelay)
-				}
-				res, err := cli.Call(cmd.Context(), &a, a.calls.CreatePool, &leafv1.CreatePoolRequest{Pool: pool})
+				pool := &leafv1.Pool{Name: args[0], Layout: l, MaxTtl: durationOrNil(maxTTL), ClaimDelay: durationOrNil(claimDelay)}
+				res, err := cli.Call(cmd.Context(), &a.Client, a.calls.CreatePool, &leafv1.CreatePoolRequest{Pool: pool})
 				if err != nil {
 					return err
 				}
@@ -64,12 +58,19 @@ The same command again changes nothing; a pool with other values is left alone.`
 			})
 		},
 	}
-	a.addFlags(cmd, workersFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, workersFlag())
 	cmd.Flags().StringVar(&layout, "layout", "", "the `LAYOUT` of the programs' IDs; needed")
 	cmd.Flags().DurationVar(&maxTTL, "max-ttl", 0, "the longest lease, 1s to 24h (default 10m)")
 	cmd.Flags().DurationVar(&claimDelay, "claim-delay", 0, "how long claims wait after the registry may have lost leases (default max-ttl and 5s)")
 	return cmd
+}
+
+// durationOrNil returns d for a request; nil for 0, where the server decides.
+func durationOrNil(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
 }
 
 // parsePoolLayout reads the name of a built-in layout, or key=value pairs.
@@ -120,15 +121,11 @@ func newPoolList() *cobra.Command {
 		Example: `  leaf worker pool list`,
 		Args:    args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
-			res, err := cli.Call(cmd.Context(), &a, a.calls.ListPools, &leafv1.ListPoolsRequest{})
+			res, err := cli.Call(cmd.Context(), &a.Client, a.calls.ListPools, &leafv1.ListPoolsRequest{})
 			if err != nil {
 				return err
 			}
-			rows := make([]poolRow, 0, len(res.GetPools()))
-			for _, p := range res.GetPools() {
-				rows = append(rows, poolFromWire(p))
-			}
-			return printList(cmd.OutOrStdout(), rows, a.json, poolHeader, poolRow.cells)
+			return printList(cmd.OutOrStdout(), rowsOf(res.GetPools(), poolFromWire), a.json, poolHeader, poolRow.cells)
 		}),
 	}
 	a.addFlags(cmd, workersFlag())

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,11 +26,6 @@ The IDs are strings in JSON, since numbers of JavaScript are exact only up to 2^
 routes of Java Leaf (/api/segment/get/TAG) answer bare numbers.
 
 Exit codes: 0 done, 1 failed, 2 the command line was wrong.`
-
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return cli.Run(ctx, newRoot(), args, stdout, stderr)
-}
 
 func newRoot() *cobra.Command {
 	root := group(&cobra.Command{

@@ -110,9 +110,7 @@ func newServe() *cobra.Command {
 func serve(cmd *cobra.Command, src config.Source) error {
 	cfg, notices, err := config.Load(src)
 	if err != nil {
-		for _, n := range notices {
-			cli.Say(cmd, "note", n)
-		}
+		cli.Say(cmd, "note", notices...)
 		return explainConfig(err)
 	}
 	level := new(slog.LevelVar)

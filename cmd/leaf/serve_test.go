@@ -157,7 +157,7 @@ func TestServersShareFirstRun(t *testing.T) {
 		t.Cleanup(p.kill)
 		created += strings.Count(p.text(), "created an embedded database")
 		var out strings.Builder
-		if code := run(t.Context(), []string{"next", "leaf-segment-test", "-n", "5", "--server", p.url}, &out, t.Output()); code != 0 {
+		if code := cli.Run(t.Context(), newRoot(), []string{"next", "leaf-segment-test", "-n", "5", "--server", p.url}, &out, t.Output()); code != 0 {
 			t.Errorf("leaf next: exit code %d", code)
 		}
 		for id := range strings.Lines(out.String()) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 )
 
@@ -37,7 +37,7 @@ lease of its worker ID, and what it holds of each tag in use:
 				_, err := cli.Call(cmd.Context(), &c, c.Alive, nil)
 				return err
 			}
-			admin, err := c.Admin()
+			admin, err := cli.Open(&c, leafv1connect.NewAdminServiceClient)
 			if err != nil {
 				return err
 			}
@@ -62,12 +62,7 @@ func printProto(w io.Writer, res *leafv1.StatusResponse) error {
 	if err != nil {
 		return fmt.Errorf("print the status: %w", err)
 	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, text, "", "  "); err != nil { // protojson's own spacing varies on purpose
-		return fmt.Errorf("print the status: %w", err)
-	}
-	_, err = fmt.Fprintln(w, b.String())
-	return err
+	return cli.PrintJSON(w, json.RawMessage(text)) // which indents it: protojson's own spacing varies on purpose
 }
 
 func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
@@ -101,7 +96,6 @@ func printStatus(w io.Writer, s *leafv1.StatusResponse, now time.Time) error {
 	return printStats(w, slices.DeleteFunc(s.GetTags(), idle))
 }
 
-// printCondition prints a problem and its remedy.
 func printCondition(w io.Writer, c *leafv1.Condition) {
 	fmt.Fprintf(w, "%-8s %s, %s: %s\n", cli.Choose(c.GetDown(), "down", "degraded"), c.GetName(),
 		strings.Join(c.GetSchemes(), ", "), cli.Printable(c.GetText()))

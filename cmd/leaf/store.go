@@ -31,7 +31,7 @@ func (u *urlFlag) explainCall(err error, url string, took time.Duration) error {
 
 func noAnswer(who string, err error, url string, took time.Duration) error {
 	text := fmt.Sprintf("no answer from %s %s within %s%s", who, drivers.Redact(url), took.Round(100*time.Millisecond), detail(err, url))
-	return cli.Hinted(&cli.PlainError{Text: text, Cause: err}, "check its address and that it runs, or wait longer with --timeout")
+	return &cli.Error{Err: err, Text: text, Hint: "check its address and that it runs, or wait longer with --timeout"}
 }
 
 // detail returns the text of err besides the time-out and the URL; "" if that is only the attempted

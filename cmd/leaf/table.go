@@ -43,7 +43,15 @@ func (t tagRow) about() (texts []string) {
 	return texts
 }
 
-// printList writes rows as JSON or as a table.
+// rowsOf returns the rows of messages. It is never nil, which JSON would show as null.
+func rowsOf[Message, Row any](messages []Message, row func(Message) Row) []Row {
+	rows := make([]Row, 0, len(messages))
+	for _, m := range messages {
+		rows = append(rows, row(m))
+	}
+	return rows
+}
+
 func printList[T any](w io.Writer, rows []T, asJSON bool, header string, cells func(T) []string) error {
 	if asJSON {
 		return cli.PrintJSON(w, rows)
@@ -51,7 +59,6 @@ func printList[T any](w io.Writer, rows []T, asJSON bool, header string, cells f
 	return printTable(w, rows, header, cells)
 }
 
-// printTable writes rows in aligned columns.
 func printTable[T any](w io.Writer, rows []T, header string, cells func(T) []string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, header)
@@ -65,16 +72,11 @@ func printTable[T any](w io.Writer, rows []T, header string, cells func(T) []str
 	return tw.Flush()
 }
 
-// printTag tells what became of a tag, or returns err.
 func (a *admin) printTag(cmd *cobra.Command, verb string, t tagRow, err error) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), t)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: step %d, max_id %d\n", verb, cli.Printable(t.Tag), t.Step, t.MaxID)
-	return err
+	return cli.Print(cmd.OutOrStdout(), a.json, t, "%s %s: step %d, max_id %d\n", verb, cli.Printable(t.Tag), t.Step, t.MaxID)
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,10 +99,7 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 		Args: args("TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tag.Name, tag.Options = args[0], options.given(cmd).With(nil)
-			start := given(cmd, "start", &tag.MaxID)
-			if start == nil {
-				start = given(cmd, "max-id", &tag.MaxID)
-			}
+			start := cmp.Or(given(cmd, "start", &tag.MaxID), given(cmd, "max-id", &tag.MaxID))
 			if err := tag.Check(); err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -117,8 +115,7 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 			})
 		},
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cli.WholeVar(cmd, &tag.Step, "step", "", defaultStep, "least number of IDs to take from the store at once")
 	cli.WholeVar(cmd, &tag.MaxID, "start", "", 1, "the first ID")
 	cli.WholeVar(cmd, &tag.MaxID, "max-id", "", 1, "the first ID")
@@ -129,7 +126,6 @@ counter; where there is no terminal it needs --yes. Mind: ` + noteLower + `
 	return cmd
 }
 
-// optionFlags are the flags of the options of a tag.
 type optionFlags map[string]*string
 
 // add adds those of a new tag, or those that can change.
@@ -141,7 +137,6 @@ func (f optionFlags) add(cmd *cobra.Command, change bool) {
 	}
 }
 
-// given returns the options on the command line.
 func (f optionFlags) given(cmd *cobra.Command) segment.TagOptions {
 	options := make(segment.TagOptions)
 	for name, value := range f {
@@ -209,8 +204,7 @@ Mind: ` + noteLower,
 			})
 		},
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cli.WholeVar(cmd, &step, "step", "", 0, "least number of IDs to take from the store at once")
 	cli.WholeVar(cmd, &maxID, "max-id", "", 0, "the next ID to take from the store")
 	cmd.Flags().BoolVar(&force, "force", false, "allow --max-id to lower the counter")
@@ -257,8 +251,7 @@ Tags that were created after the backup are missing in it. Create them again, wi
 			})
 		},
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cli.WholeVar(cmd, &by, "by", "", 0, "how many IDs to skip (required)")
 	cmd.Flags().BoolVar(&all, "all", false, "every tag of the store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --all: only show what would be done")
@@ -386,8 +379,7 @@ Mind: ` + noteDelete,
 			return a.printTag(cmd, "deleted", tag, a.deleteTag(cmd.Context(), tag.Tag))
 		}),
 	}
-	a.addFlags(cmd, storeFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, storeFlag())
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
-	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
@@ -158,10 +157,10 @@ func TestRaiseAllAgain(t *testing.T) {
 
 // adminOf acts on a store itself.
 func adminOf(store segment.Store) *admin {
-	return &admin{
-		Client: cli.Client{Timeout: time.Minute}, flag: storeFlag(), url: "sqlite:x",
-		calls: rpcapi.NewAdmin(&frontend.Options{Tags: issuer.NewTags(store, nil, nil)}),
-	}
+	a := &admin{flag: storeFlag(), url: "sqlite:x", calls: rpcapi.NewAdmin(&frontend.Options{Tags: issuer.NewTags(store, nil, nil)})}
+	a.Timeout = time.Minute
+	a.Explain = func(err error, took time.Duration) error { return a.flag.explainCall(err, a.url, took) }
+	return a
 }
 
 // runRaiseAll raises all tags by 1000.

@@ -63,14 +63,11 @@ includes read) and worker (claim worker IDs for another server).`,
 				}
 				token = ""
 			}
-			if asJSON {
-				return cli.PrintJSON(cmd.OutOrStdout(), tokenJSON{token, text})
-			}
+			about := ""
 			if token != "" {
-				text = fmt.Sprintf("# For the client. It is not shown again.\n%s\n\n# For the tokens file of the servers, below \"tokens:\".\n%s", token, text)
+				about = fmt.Sprintf("# For the client. It is not shown again.\n%s\n\n# For the tokens file of the servers, below \"tokens:\".\n", token)
 			}
-			_, err = io.WriteString(cmd.OutOrStdout(), text)
-			return err
+			return cli.Print(cmd.OutOrStdout(), asJSON, tokenJSON{token, text}, "%s%s", about, text)
 		},
 	}
 	cli.TextVar(cmd, &entry.Name, "name", "`NAME` of the token, for people and the log")
@@ -125,11 +122,8 @@ of could be guessed from its hash.`,
 			if err := access.CheckToken(token); err != nil {
 				return fmt.Errorf("standard input holds no token: %w", err)
 			}
-			if asJSON {
-				return cli.PrintJSON(cmd.OutOrStdout(), map[string]string{"hash": access.HashToken(token)})
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), access.HashToken(token))
-			return err
+			hash := access.HashToken(token)
+			return cli.Print(cmd.OutOrStdout(), asJSON, map[string]string{"hash": hash}, "%s\n", hash)
 		},
 	}
 	cli.OutputVar(cmd, &asJSON)

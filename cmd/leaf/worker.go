@@ -59,18 +59,15 @@ Where each start of a server uses up a worker ID (layout=worker_node), list the 
   leaf worker list --workers 'mysql://root:secret@db/leaf?layout=worker_node'`,
 		Args: args(),
 		RunE: a.runs(func(cmd *cobra.Command, _ []string) error {
-			res, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{Pool: pool})
+			res, err := cli.Call(cmd.Context(), &a.Client, a.calls.ListWorkers, &leafv1.ListWorkersRequest{Pool: pool})
 			if err != nil {
 				return err
 			}
 			if res.GetStarts() != nil {
 				return printStarts(cmd.OutOrStdout(), startsFromWire(res.GetStarts()), a.json)
 			}
-			rows := make([]workerRow, 0, len(res.GetWorkers()))
-			for _, w := range res.GetWorkers() {
-				rows = append(rows, workerFromWire(w))
-			}
-			return printList(cmd.OutOrStdout(), rows, a.json, "WORKER\tHELD\tTERM\tHORIZON\tSEEN\tCLOCK\tOWNER\tLAYOUTS", workerRow.cells)
+			return printList(cmd.OutOrStdout(), rowsOf(res.GetWorkers(), workerFromWire), a.json,
+				"WORKER\tHELD\tTERM\tHORIZON\tSEEN\tCLOCK\tOWNER\tLAYOUTS", workerRow.cells)
 		}),
 	}
 	a.addFlags(cmd, workersFlag())
@@ -100,7 +97,7 @@ Mind: ` + noteFree,
 				return cli.Usage(cmd, fmt.Errorf("%s is not a worker ID", cli.Printable(args[0])))
 			}
 			return a.with(cmd, func() error {
-				listed, err := cli.Call(cmd.Context(), &a, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
+				listed, err := cli.Call(cmd.Context(), &a.Client, a.calls.ListWorkers, &leafv1.ListWorkersRequest{})
 				if err != nil {
 					return err
 				}
@@ -110,21 +107,16 @@ Mind: ` + noteFree,
 						return err
 					}
 				}
-				res, err := cli.Call(cmd.Context(), &a, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
+				res, err := cli.Call(cmd.Context(), &a.Client, a.calls.FreeWorker, &leafv1.FreeWorkerRequest{Worker: &id})
 				if err != nil {
 					return err
 				}
 				w := workerFromWire(res.GetWorker())
-				if a.json {
-					return cli.PrintJSON(cmd.OutOrStdout(), w)
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
-				return err
+				return cli.Print(cmd.OutOrStdout(), a.json, w, "freed worker ID %d: it can be claimed from %s on\n", id, moment(w.Horizon))
 			})
 		},
 	}
-	a.addFlags(cmd, workersFlag())
-	a.addAudit(cmd)
+	a.addChangeFlags(cmd, workersFlag())
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask: the former holder is stopped and will not start again")
 	return cmd
 }
@@ -186,11 +178,10 @@ func printStarts(w io.Writer, s startRows, asJSON bool) error {
 }
 
 func startsFromWire(s *leafv1.Starts) startRows {
-	rows := startRows{Used: s.GetUsed(), Max: s.GetMax(), Left: s.GetLeft(), Latest: []startRow{}}
-	for _, l := range s.GetLatest() {
-		rows.Latest = append(rows.Latest, startRow{l.GetWorker(), l.GetMine(), l.GetHost(), l.GetPort(), l.GetKind(), l.GetDate()})
-	}
-	return rows
+	latest := rowsOf(s.GetLatest(), func(l *leafv1.Start) startRow {
+		return startRow{l.GetWorker(), l.GetMine(), l.GetHost(), l.GetPort(), l.GetKind(), l.GetDate()}
+	})
+	return startRows{s.GetUsed(), s.GetMax(), s.GetLeft(), latest}
 }
 
 func workerFromWire(w *leafv1.Worker) workerRow {

@@ -14,8 +14,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-
-	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 )
 
 const defaultServer = "http://127.0.0.1:8080"
@@ -24,13 +22,18 @@ const defaultServer = "http://127.0.0.1:8080"
 type Client struct {
 	Server  string // as the user names it
 	Timeout time.Duration
+
+	// Explain adds the meaning for the user to an error of a call that took that long; nil: a
+	// server answers the calls.
+	Explain func(err error, took time.Duration) error
+
 	credentials
 }
 
 // AddFlags defines the flags of every command that talks to a server.
 func (c *Client) AddFlags(cmd *cobra.Command) {
 	TextVar(cmd, &c.Server, "server", "`URL` of the server (default $LEAF_SERVER, or "+defaultServer+")")
-	TimeoutVar(cmd, &c.Timeout, "timeout", 10*time.Second, "how long to wait for each answer")
+	DurationVar(cmd, &c.Timeout, "timeout", "", 10*time.Second, 1, "how long to wait for each answer")
 	c.credentials.addFlags(cmd)
 }
 
@@ -54,7 +57,6 @@ func (c *Client) Address() (string, error) {
 	return strings.TrimSuffix(text, "/"), nil
 }
 
-// connect returns what reaches the server, and its URL.
 func (c *Client) connect() (*http.Client, string, error) {
 	base, err := c.Address()
 	if err != nil {
@@ -64,31 +66,13 @@ func (c *Client) connect() (*http.Client, string, error) {
 	return h, base, err
 }
 
-// IDs returns the service of IDs.
-func (c *Client) IDs() (leafv1connect.LeafServiceClient, error) {
+// Open returns a service of the server. open is the service's constructor in package leafv1connect.
+func Open[Service any](c *Client, open func(connect.HTTPClient, string, ...connect.ClientOption) Service) (s Service, err error) {
 	h, base, err := c.connect()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s = open(h, base)
 	}
-	return leafv1connect.NewLeafServiceClient(h, base), nil
-}
-
-// Admin returns the service for administration.
-func (c *Client) Admin() (leafv1connect.AdminServiceClient, error) {
-	h, base, err := c.connect()
-	if err != nil {
-		return nil, err
-	}
-	return leafv1connect.NewAdminServiceClient(h, base), nil
-}
-
-// Workers returns the service of worker IDs.
-func (c *Client) Workers() (leafv1connect.WorkerServiceClient, error) {
-	h, base, err := c.connect()
-	if err != nil {
-		return nil, err
-	}
-	return leafv1connect.NewWorkerServiceClient(h, base), nil
+	return s, err
 }
 
 // Alive asks whether the server's process lives. It needs no right.
@@ -115,35 +99,29 @@ func (c *Client) Alive(ctx context.Context, _ *struct{}) (*struct{}, error) {
 	return nil, nil
 }
 
-// A Caller makes calls within a time-out and explains their errors.
-type Caller interface {
-	Limit() time.Duration
-	Explain(err error, took time.Duration) error
-}
-
-// Call makes one call.
-func Call[Req, Res any](ctx context.Context, c Caller, do func(context.Context, *Req) (*Res, error), req *Req) (*Res, error) {
+// Call makes one call within the time-out and explains its error.
+func Call[Req, Res any](ctx context.Context, c *Client, do func(context.Context, *Req) (*Res, error), req *Req) (*Res, error) {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, c.Limit())
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	res, err := do(ctx, req)
-	if err != nil {
+	switch {
+	case err == nil:
+		return res, nil
+	case c.Explain != nil:
 		return nil, c.Explain(err, time.Since(start))
 	}
-	return res, nil
+	return nil, c.explain(err)
 }
 
-// Limit is how long a call may take.
-func (c *Client) Limit() time.Duration { return c.Timeout }
-
-// Explain adds the meaning for the user to an error of a server's call.
-func (c *Client) Explain(err error, _ time.Duration) error {
+// explain adds the meaning for the user to an error of a server's call.
+func (c *Client) explain(err error) error {
 	base, _ := c.Address()
 	text, ok := strings.CutPrefix(err.Error(), connect.CodeOf(err).String()+": ")
 	if !ok {
 		text = err.Error()
 	}
-	plain := &PlainError{text, err}
+	plain := &Error{Text: text, Err: err}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return Hinted(fmt.Errorf("the certificate of %s is not trusted: %w", base, untrusted.Err),
 			"name the authority that vouches for it with --ca-file FILE")
@@ -157,18 +135,9 @@ func (c *Client) Explain(err error, _ time.Duration) error {
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:
 		return Hinted(fmt.Errorf("what answers at %s is not a Leaf server: %s", base, text), "name the server with --server URL")
 	case code == connect.CodeUnauthenticated:
-		return Hinted(plain, "give the token that the server's operator has made with --token-file FILE or LEAF_TOKEN")
+		plain.Hint = "give the token that the server's operator has made with --token-file FILE or LEAF_TOKEN"
 	case code == connect.CodePermissionDenied:
-		return Hinted(plain, "use a token that has the right, or act on the store itself with --store URL, on worker IDs with --workers URL")
+		plain.Hint = "use a token that has the right, or act on the store itself with --store URL, on worker IDs with --workers URL"
 	}
 	return plain
 }
-
-// A PlainError is an error in words for people.
-type PlainError struct {
-	Text  string
-	Cause error
-}
-
-func (e *PlainError) Error() string { return e.Text }
-func (e *PlainError) Unwrap() error { return e.Cause }

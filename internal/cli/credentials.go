@@ -97,7 +97,6 @@ func (c *credentials) TLS() (*tls.Config, error) {
 	return conf, nil
 }
 
-// A bearer adds a token to requests.
 type bearer struct {
 	token string // "": no token
 	next  http.RoundTripper
@@ -109,10 +108,4 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}
 	return b.next.RoundTrip(r)
-}
-
-func (b bearer) CloseIdleConnections() {
-	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }

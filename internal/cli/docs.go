@@ -5,8 +5,8 @@ package cli
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,19 +74,10 @@ func writeCompletions(root *cobra.Command, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer) error{
-		root.Name() + ".bash": func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
-		"_" + root.Name():     root.GenZshCompletion,
-		root.Name() + ".fish": func(w io.Writer) error { return root.GenFishCompletion(w, true) },
-		root.Name() + ".ps1":  root.GenPowerShellCompletionWithDesc,
-	} {
-		var text bytes.Buffer
-		if err := write(&text); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text.Bytes(), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		root.GenBashCompletionFileV2(filepath.Join(folder, root.Name()+".bash"), true),
+		root.GenZshCompletionFile(filepath.Join(folder, "_"+root.Name())),
+		root.GenFishCompletionFile(filepath.Join(folder, root.Name()+".fish"), true),
+		root.GenPowerShellCompletionFileWithDesc(filepath.Join(folder, root.Name()+".ps1")),
+	)
 }

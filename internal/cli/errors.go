@@ -20,11 +20,12 @@ const (
 // An Error is an error with a remedy.
 type Error struct {
 	Err  error
+	Text string // in words for people; empty: that of Err
 	Hint string // may be empty
 	Code int    // 0: ExitFailed
 }
 
-func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Error() string { return cmp.Or(e.Text, e.Err.Error()) }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Hinted adds a hint to err.
@@ -50,8 +51,10 @@ func report(cmd *cobra.Command, err error) int {
 	return cmp.Or(e.Code, ExitFailed)
 }
 
-// Say writes one message, such as a note or a hint, to the standard error; further lines of it are
+// Say writes messages, such as notes or a hint, to the standard error; further lines of one are
 // indented.
-func Say(cmd *cobra.Command, kind, text string) {
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", cmd.Root().Name(), kind, strings.ReplaceAll(text, "\n", "\n  "))
+func Say(cmd *cobra.Command, kind string, texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", cmd.Root().Name(), kind, strings.ReplaceAll(text, "\n", "\n  "))
+	}
 }

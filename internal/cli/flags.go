@@ -55,11 +55,6 @@ func WholeVar(cmd *cobra.Command, p *int64, name, short string, standard int64, 
 	}}, name, short, usage)
 }
 
-// TimeoutVar defines a flag for how long to wait.
-func TimeoutVar(cmd *cobra.Command, p *time.Duration, name string, standard time.Duration, usage string) {
-	DurationVar(cmd, p, name, "", standard, 1, usage)
-}
-
 // DurationVar defines a flag for a duration of at least the given one.
 func DurationVar(cmd *cobra.Command, p *time.Duration, name, short string, standard, least time.Duration, usage string) {
 	*p = standard

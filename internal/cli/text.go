@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -11,6 +12,15 @@ import (
 
 	"github.com/mattn/go-isatty"
 )
+
+// Print writes what a command has to say: v as JSON, or the text.
+func Print(w io.Writer, asJSON bool, v any, format string, args ...any) error {
+	if asJSON {
+		return PrintJSON(w, v)
+	}
+	_, err := fmt.Fprintf(w, format, args...)
+	return err
+}
 
 // PrintJSON writes v as JSON for people and programs.
 func PrintJSON(w io.Writer, v any) error {
@@ -37,8 +47,8 @@ func Choose(ok bool, yes, no string) string {
 	return no
 }
 
-// IsTerminal reports whether w is a terminal.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(v any) bool {
+	f, ok := v.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }

@@ -13,10 +13,10 @@ var Version string
 
 // A Build tells which version and commit of the code a program is, as far as its build recorded them.
 type Build struct {
-	Version  string // v1.2.3, v0.0.0-20261125043000-0123456789ab or (devel)
-	Commit   string // the first 12 digits
-	Date     string // of the commit: 2026-11-25T04:30:00Z
-	Modified bool   // after the commit
+	Version  string `json:"version"`            // v1.2.3, v0.0.0-20261125043000-0123456789ab or (devel)
+	Commit   string `json:"commit,omitempty"`   // the first 12 digits
+	Date     string `json:"date,omitempty"`     // of the commit: 2026-11-25T04:30:00Z
+	Modified bool   `json:"modified,omitempty"` // after the commit
 }
 
 // ThisBuild describes this program. 'go install MODULE@VERSION' records the version, and a build in
