@@ -16,7 +16,7 @@ import (
 
 // counts are the server's counters for metrics, besides the requests.
 type counts struct {
-	store *telemetry.StoreCalls // nil: no segment scheme
+	store *telemetry.Requests // nil: no segment scheme
 	cut   cutKeys
 }
 

@@ -24,7 +24,7 @@ type Sources struct {
 	Tags       iter.Seq[segment.Stats]                 // every tag in use, each time anew
 	Tag        func(name string) (segment.Stats, bool) // one of them, with its segments
 	StoreErr   func() error                            // why the latest look at the store failed
-	StoreCalls *StoreCalls
+	StoreCalls *Requests
 
 	Worker     func() worker.Status
 	Leases     func() Leases
@@ -166,6 +166,6 @@ func (c *Collector) collectRequests(out sink) {
 
 func (c *Collector) collectStore(out sink) {
 	out.putBool(storeUp, c.StoreErr() == nil)
-	out.putLatencies(storeCalls, c.StoreCalls.requests)
-	out.putErrors(storeErrors, c.StoreCalls.requests)
+	out.putLatencies(storeCalls, c.StoreCalls)
+	out.putErrors(storeErrors, c.StoreCalls)
 }

@@ -32,7 +32,6 @@ type receiver interface {
 	latencies(m metric, count uint64, seconds float64, buckets map[float64]uint64, labels []string)
 }
 
-// toPrometheus is the receiver for a scrape.
 type toPrometheus chan<- prometheus.Metric
 
 func (c toPrometheus) value(m metric, value float64, labels []string) {

@@ -45,7 +45,6 @@ func (f *FrontEnds) Of(name string) *Requests {
 	return f.named[name]
 }
 
-// all returns the requests by the names of their front ends.
 func (f *FrontEnds) all() map[string]*Requests {
 	if f == nil {
 		return nil

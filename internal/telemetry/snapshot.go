@@ -15,20 +15,11 @@ import (
 type Snapshot struct {
 	Time   time.Time
 	Values map[string]map[string]float64 // by metric, then by the values of its labels, with | between them
-	Tags   []TagSnapshot                 // the selected tags, the busiest first
+	Tags   []segment.Stats               // of the selected tags, the busiest first; named ones with their segments
 
 	// Latencies are the numbers of requests by duration, with the last bucket open; see
 	// [LatencyBounds].
 	Latencies map[string]map[string][]uint64
-}
-
-// A TagSnapshot is a tag in use, and its stock.
-type TagSnapshot struct {
-	Name     string
-	Rate     float64                // recent demand in IDs per second
-	Segments []segment.SegmentStats // of a named tag
-	Err      error
-	Since    time.Time // of Err
 }
 
 // LatencyBounds returns the upper ends of the buckets of latencies, except the last one's.
@@ -43,7 +34,7 @@ func (c *Collector) Snapshot(busiest int, named []string) *Snapshot {
 	c.collect(sink{s}, func(time.Time) iter.Seq[*segment.Stats] {
 		chosen := c.tags.choose(busiest, named)
 		for _, t := range chosen {
-			tag := TagSnapshot{Name: t.Tag, Rate: t.Rate, Err: t.Err, Since: t.FailingSince}
+			tag := *t
 			if slices.Contains(named, t.Tag) {
 				now, _ := c.Tag(t.Tag)
 				tag.Segments = now.Segments

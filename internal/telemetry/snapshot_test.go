@@ -101,9 +101,9 @@ func TestSnapshotChoosesTags(t *testing.T) {
 	s := newTestCollector(200).Snapshot(3, []string{"t005", "absent"})
 	var names []string
 	for _, tag := range s.Tags {
-		names = append(names, tag.Name)
-		if has := len(tag.Segments) > 0; has != (tag.Name == "t005") {
-			t.Errorf("%s: segments %v", tag.Name, has)
+		names = append(names, tag.Tag)
+		if has := len(tag.Segments) > 0; has != (tag.Tag == "t005") {
+			t.Errorf("%s: segments %v", tag.Tag, has)
 		}
 	}
 	if want := []string{"t199", "t198", "t197", "t005"}; !slices.Equal(names, want) {

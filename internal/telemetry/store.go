@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	"github.com/leaf-id/leaf"
 )
@@ -18,20 +17,9 @@ const (
 	causeUnavailable = "UNAVAILABLE"
 )
 
-// StoreCalls counts the allocations of a store.
-type StoreCalls struct{ requests *Requests }
-
-// NewStoreCalls returns counters of calls to one store.
-func NewStoreCalls() *StoreCalls {
-	return &StoreCalls{NewRequests([]string{causeTimeout, causeUnknownTag, causeUnfit, causeOverflow, causeUnavailable})}
-}
-
-// Observe counts a call that took so long and ended with err.
-func (c *StoreCalls) Observe(took time.Duration, err error) {
-	c.requests.Recorder(0).took(took, 1)
-	if err != nil {
-		c.requests.Failed(storeCause(err))
-	}
+// NewStoreCalls returns counters of the allocations of one store.
+func NewStoreCalls() *Requests {
+	return NewRequests([]string{causeTimeout, causeUnknownTag, causeUnfit, causeOverflow, causeUnavailable})
 }
 
 func storeCause(err error) string {

@@ -92,7 +92,6 @@ type tags struct {
 	ranked time.Time
 }
 
-// update takes over the present statistics of all tags.
 func (t *tags) update(all iter.Seq[segment.Stats]) {
 	t.scrape++
 	for s := range all {
@@ -122,7 +121,6 @@ func (t *tags) withSeries(now time.Time) iter.Seq[*segment.Stats] {
 	}
 }
 
-// putTag puts the series of one tag.
 func putTag(out sink, s *segment.Stats) {
 	for _, m := range perTag {
 		out.put(m.metric, m.value(s), s.Tag)
@@ -161,7 +159,6 @@ func (t *summary) collect(out sink) {
 	out.put(shortestStock, t.shortest)
 }
 
-// note adds a tag of this scrape.
 func (t *tags) note(s *segment.Stats) {
 	h := t.known[s.Tag]
 	if h == nil {
@@ -241,7 +238,6 @@ func (t *tags) hide(h *tagHistory) {
 	}
 }
 
-// rank orders the tags.
 func (h *tagHistory) rank() float64 {
 	if h.shown {
 		return 2 * (h.score + h.recent)

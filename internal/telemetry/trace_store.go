@@ -31,14 +31,18 @@ func SpanContext(caller context.Context) context.Context {
 // StoreCall returns the observer of the calls to a store. It makes a span of each if traces is not
 // nil, and counts allocations. kind is the kind of the store, such as postgres, without
 // credentials.
-func StoreCall(t *Traces, counts *StoreCalls, kind string) func(context.Context, segment.Call) (context.Context, func(int64, error)) {
+func StoreCall(t *Traces, counts *Requests, kind string) func(context.Context, segment.Call) (context.Context, func(int64, error)) {
 	return func(ctx context.Context, c segment.Call) (context.Context, func(int64, error)) {
 		ctx, traced := t.storeCall(ctx, c, kind)
 		begun := time.Now()
 		return ctx, func(granted int64, err error) {
 			traced(granted, err)
-			if !c.Return {
-				counts.Observe(time.Since(begun), err)
+			if c.Return {
+				return
+			}
+			counts.Recorder(0).took(time.Since(begun), 1)
+			if err != nil {
+				counts.Failed(storeCause(err))
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func snapshots(reads *atomic.Int64) func(int, []string) *telemetry.Snapshot {
 		}}
 		for _, name := range named {
 			s.Values["leaf_tag_ids_issued_total"][name] = n
-			s.Tags = append(s.Tags, telemetry.TagSnapshot{Name: name})
+			s.Tags = append(s.Tags, segment.Stats{Tag: name})
 		}
 		return s
 	}

@@ -147,12 +147,12 @@ func (s stream) write(text string) error {
 func (c *Console) sample(s *telemetry.Snapshot) sample {
 	out := sample{Time: s.Time.UnixMilli(), Values: s.Values, Latencies: s.Latencies, Tags: make([]sampleTag, len(s.Tags))}
 	for i, t := range s.Tags {
-		tag := sampleTag{Name: t.Name, Rate: t.Rate, Segments: make([]sampleSegment, len(t.Segments))}
+		tag := sampleTag{Name: t.Tag, Rate: t.Rate, Segments: make([]sampleSegment, len(t.Segments))}
 		for j, seg := range t.Segments {
 			tag.Segments[j] = sampleSegment{decimal(seg.Range.Start), decimal(seg.Range.End), decimal(seg.Next)}
 		}
 		if t.Err != nil {
-			tag.Error, tag.Since = c.opts.ErrorText(t.Err), t.Since.UnixMilli()
+			tag.Error, tag.Since = c.opts.ErrorText(t.Err), t.FailingSince.UnixMilli()
 		}
 		out.Tags[i] = tag
 	}

@@ -117,8 +117,8 @@ func newPoint(s *telemetry.Snapshot) point {
 		p.issued[schemeIn(labels)] += n
 	}
 	for _, t := range s.Tags {
-		value := func(name string) float64 { return s.Values[name][t.Name] }
-		p.tags[t.Name] = [3]float64{value("leaf_tag_ids_issued_total"), value("leaf_tag_stock"), value("leaf_tag_step")}
+		value := func(name string) float64 { return s.Values[name][t.Tag] }
+		p.tags[t.Tag] = [3]float64{value("leaf_tag_ids_issued_total"), value("leaf_tag_stock"), value("leaf_tag_step")}
 	}
 	return p
 }
