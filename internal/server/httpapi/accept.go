@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,29 +34,21 @@ func negotiate(accept []string) format {
 	for _, value := range accept {
 		for media := range strings.SplitSeq(value, ",") {
 			name, params, _ := strings.Cut(media, ";")
-			f, ok := namedFormat(strings.TrimSpace(name))
-			if !ok {
+			name = strings.TrimSpace(name)
+			f := slices.IndexFunc(mediaTypes, func(known string) bool { return strings.EqualFold(known, name) })
+			if f < 0 {
 				continue
 			}
 			if q := quality(params); q > bestQ {
-				best, bestQ = f, q
+				best, bestQ = format(f), q
 			}
 		}
 	}
 	return best
 }
 
-func namedFormat(name string) (format, bool) {
-	switch {
-	case strings.EqualFold(name, "text/plain"):
-		return asText, true
-	case strings.EqualFold(name, "text/html"):
-		return asHTML, true
-	case strings.EqualFold(name, "application/json"):
-		return asJSON, true
-	}
-	return asText, false
-}
+// mediaTypes are the names of formats in an Accept header.
+var mediaTypes = []string{asText: "text/plain", asHTML: "text/html", asJSON: "application/json"}
 
 // quality returns the q among the parameters of a media type: 1 without one, 0 for an unreadable
 // one.

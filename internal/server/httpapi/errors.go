@@ -69,14 +69,6 @@ func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
 	writeError(w, r, errorBody{Status: http.StatusNotFound, Message: "No message available"})
 }
 
-func methodNotAllowed(w http.ResponseWriter, r *http.Request, allow string) {
-	w.Header().Set("Allow", allow)
-	writeError(w, r, errorBody{
-		Status:  http.StatusMethodNotAllowed,
-		Message: fmt.Sprintf("Request method '%s' not supported", r.Method),
-	})
-}
-
 // segmentOff answers the two pages that need the segment scheme as Java Leaf does.
 func segmentOff(w http.ResponseWriter, r *http.Request) {
 	writeError(w, r, errorBody{

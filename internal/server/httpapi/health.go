@@ -105,7 +105,6 @@ func (h *handler) explain(w http.ResponseWriter, report health.Report) {
 	}
 }
 
-// maxFailing is how many failing tags are named.
 const maxFailing = 100
 
 func explainCondition(w http.ResponseWriter, c health.Condition) {
@@ -119,7 +118,6 @@ func explainCondition(w http.ResponseWriter, c health.Condition) {
 	}
 }
 
-// metrics serves what Prometheus reads.
 func (h *handler) metrics(w http.ResponseWriter, r *http.Request) {
 	if h.Metrics == nil {
 		h.notFound(w, r)

@@ -21,7 +21,6 @@ import (
 	"github.com/leaf-id/leaf/internal/telemetry"
 )
 
-// A handler answers for a server.
 type handler struct {
 	*frontend.Options
 	requests *telemetry.Requests
@@ -119,28 +118,37 @@ func (h *handler) routes() []route {
 }
 
 // get serves GET and HEAD with next and answers all other methods itself.
-func get(next http.HandlerFunc) http.HandlerFunc { return only("GET, HEAD, OPTIONS", next) }
+func get(next http.HandlerFunc) http.HandlerFunc { return only(readMethods, next) }
 
 // javaPage serves the methods that Java Leaf serves, which are most, with next.
-func javaPage(next http.HandlerFunc) http.HandlerFunc { return only(allowIDs, next) }
+func javaPage(next http.HandlerFunc) http.HandlerFunc { return only(javaMethods, next) }
 
-// only serves the methods listed in allow, as in the header of that name, with next;
-// but OPTIONS it answers itself.
-func only(allow string, next http.HandlerFunc) http.HandlerFunc {
-	methods := strings.Split(allow, ", ")
+func only(methods []string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodOptions:
-			w.Header().Set("Allow", allow)
-		case slices.Contains(methods, r.Method):
+		if allowed(w, r, methods) {
 			next(w, r)
-		default:
-			methodNotAllowed(w, r, allow)
 		}
 	}
 }
 
-// admit serves callers with one of the rights, with next.
+var (
+	readMethods = []string{"GET", "HEAD", "OPTIONS"}
+	javaMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+)
+
+// allowed reports whether a request has one of the methods. It answers others, and OPTIONS, itself.
+func allowed(w http.ResponseWriter, r *http.Request, methods []string) bool {
+	options := r.Method == http.MethodOptions
+	if !options && slices.Contains(methods, r.Method) {
+		return true
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	if !options {
+		writeError(w, r, errorBody{Status: http.StatusMethodNotAllowed, Message: fmt.Sprintf("Request method '%s' not supported", r.Method)})
+	}
+	return false
+}
+
 func (h *handler) admit(rights access.Right, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, err := h.Admit(r, rights); err != nil {

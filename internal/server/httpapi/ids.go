@@ -32,13 +32,7 @@ var noSniff = []string{"nosniff"}
 // serve is the hot path: it does nothing per request that the answer does not need.
 func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header()["Cache-Control"] = frontend.NoStore
-	switch r.Method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead:
-	case http.MethodOptions:
-		w.Header().Set("Allow", allowIDs)
-		return
-	default:
-		methodNotAllowed(w, r, allowIDs)
+	if !allowed(w, r, javaMethods) {
 		return
 	}
 	caller, err := i.Caller(r)
@@ -79,8 +73,6 @@ func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key strin
 	}
 	return cut
 }
-
-const allowIDs = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 func (i *idsRoute) one(w http.ResponseWriter, r *http.Request, caller *access.Caller, key string) {
 	if err := caller.Take(i.Name, key, 1); err != nil {

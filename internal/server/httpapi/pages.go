@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -88,7 +87,6 @@ func (p *page) write(texts ...string) error {
 	return err
 }
 
-// tableRow is a row of cells of the element th or td.
 func tableRow(element string, cells ...string) string {
 	var row strings.Builder
 	row.WriteString("<tr>")
@@ -132,7 +130,7 @@ func javaSegment(s segment.Stats, i int) segment.SegmentStats {
 	if i < len(s.Segments) {
 		return s.Segments[i]
 	}
-	return segment.SegmentStats{Range: leaf.Range{}}
+	return segment.SegmentStats{}
 }
 
 func (h *handler) db(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +155,6 @@ func (h *handler) db(w http.ResponseWriter, r *http.Request) {
 	p.end("")
 }
 
-// javaTime writes t as Java Leaf's page does.
 func javaTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
