@@ -32,7 +32,6 @@ type Layout struct {
 
 const missing = -1
 
-// newLayout returns an empty layout.
 func newLayout() Layout { return Layout{Time: missing, Worker: missing, Sequence: missing} }
 
 // maxLayouts is how many layouts fit in the record of a worker ID and its state file.
@@ -97,7 +96,6 @@ func (s Snowflake) Served() issuer.Layouts {
 	return served
 }
 
-// served returns the layouts of all served schemes.
 func (c Config) served() (all issuer.Layouts) {
 	if c.Snowflake.Enable {
 		all = c.Snowflake.Served()

@@ -133,7 +133,6 @@ var kubernetes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^LEAF_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_|PORT=\w+://)`)
 })
 
-// unknownVariables notices misspelled variables.
 func (l *loader) unknownVariables(vars map[string]string) {
 	known := []string{"CONFIG", "SERVER", "TOKEN", "CA_FILE", "CERT_FILE", "KEY_FILE"} // the file, and what other commands read
 	for _, s := range l.settings {
@@ -153,7 +152,6 @@ func (l *loader) unknownVariables(vars map[string]string) {
 	}
 }
 
-// setKey parses text into the setting at path.
 func (l *loader) setKey(path, text, where string) {
 	if v := l.value(path); v.IsValid() {
 		l.set(path, v, text, where)
@@ -162,7 +160,6 @@ func (l *loader) setKey(path, text, where string) {
 	}
 }
 
-// value returns the field of the setting at path.
 func (l *loader) value(path string) reflect.Value {
 	for _, s := range l.settings {
 		if s.path == path {

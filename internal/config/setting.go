@@ -135,7 +135,6 @@ func (s setting) check() string {
 	return ""
 }
 
-// bound returns what text means for s.
 func (s setting) bound(text string) reflect.Value {
 	v := reflect.New(s.value.Type()).Elem()
 	if err := setText(v, text); err != nil {
@@ -184,7 +183,6 @@ func checkCollector(text string) string {
 	return ""
 }
 
-// checkOrigins names an invalid origin.
 func checkOrigins(origins []string) string {
 	for _, origin := range origins {
 		u, err := url.Parse(strings.Replace(origin, ":*", ":0", 1)) // a * for the port
@@ -204,7 +202,6 @@ func oneOf(value string, allowed []string) string {
 	return fmt.Sprintf("%q is none of %s", value, strings.Join(allowed, ", ")) + didYouMean(value, allowed)
 }
 
-// didYouMean offers what nearest returns.
 func didYouMean(text string, candidates []string) string {
 	if near := nearest(text, candidates); near != "" {
 		return "; did you mean " + near + "?"

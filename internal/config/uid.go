@@ -10,9 +10,6 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// embedded reports whether a server uses the embedded database.
-func (c Config) embedded() bool { return c.Store == "" && c.Workers == "" }
-
 // usesUpWorkers reports whether Workers names the table WORKER_NODE of uid-generator,
 // where each start of a server uses up a worker ID.
 func (c Config) usesUpWorkers() bool {
@@ -22,7 +19,7 @@ func (c Config) usesUpWorkers() bool {
 
 // ServesUID reports whether the scheme uid is served.
 func (c Config) ServesUID() bool {
-	wanted := c.embedded() || c.usesUpWorkers()
+	wanted := c.Store == "" && c.Workers == "" || c.usesUpWorkers() // the embedded database, or that table
 	return c.UID.Enable == EnableTrue || c.UID.Enable == EnableAuto && wanted && c.UIDConflict() == ""
 }
 

@@ -45,7 +45,6 @@ func (v *validator) require(ok bool, key, text string) {
 	}
 }
 
-// access checks who may do what, and how much of it.
 func (v *validator) access(c Config) {
 	v.require((c.TLS.Cert == "") == (c.TLS.Key == ""), "tls.cert", "tls.cert and tls.key go together: one is empty")
 	v.require(c.TLS.ClientCA == "" || c.TLS.Cert != "", "tls.client_ca", "there is no TLS without tls.cert and tls.key")
@@ -77,7 +76,6 @@ func (v *validator) layouts(s Snowflake) {
 	v.sameStart(s)
 }
 
-// layout checks the name of a layout.
 func (v *validator) layout(path, name string, l snowflake.Layout) {
 	v.require(layoutName().MatchString(name), path, "the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores")
 	preset, builtIn := snowflake.Preset(name)

@@ -17,7 +17,6 @@ var tabIndent = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^ *\t`)
 })
 
-// yaml puts what data says into the Config.
 func (l *loader) yaml(file string, data []byte) {
 	root, err := parseYAML(data)
 	if err != nil {
@@ -87,7 +86,6 @@ func (d decoder) decode(path string, name, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// list puts the texts of n into v, a []string.
 func (d decoder) list(path string, name, n *yaml.Node, v reflect.Value) {
 	var texts []string
 	for _, item := range n.Content {
@@ -140,7 +138,6 @@ var mapExamples = map[string]string{
 	"limits.tags":       "{order.*: {rate: 1000, burst: 5000}, trial: {quota: 10_000}}",
 }
 
-// newEntry returns an empty entry of a map.
 func newEntry(of reflect.Type) reflect.Value {
 	entry := reflect.New(of.Elem())
 	if l, ok := entry.Interface().(*Layout); ok {

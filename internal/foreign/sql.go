@@ -51,7 +51,6 @@ var systems = []system{
 const Tables = "leaf_alloc (Java Leaf), tiny_id_info (TinyID), cosid (CosId), tables like Tickets64 with columns id and stub (ticket servers), " +
 	"WORKER_NODE (uid-generator)"
 
-// A reader reads a database.
 type reader struct {
 	ctx    context.Context
 	db     *sql.DB
@@ -100,27 +99,22 @@ func (s system) is(t table) bool {
 
 const autoIncrement = "auto_increment"
 
-// tables returns the tables of the database by name.
 func (r *reader) tables() (map[string]table, error) {
-	rows, err := r.db.QueryContext(r.ctx, `SELECT table_name, LOWER(column_name), LOWER(column_type), LOWER(extra), LOWER(column_key)
-		FROM information_schema.columns WHERE table_schema = DATABASE()`)
 	all := make(map[string]table)
-	_, err = sqlstore.Collect(rows, err, func(scan func(...any) error) (none struct{}, err error) {
+	err := r.each(`SELECT table_name, LOWER(column_name), LOWER(column_type), LOWER(extra), LOWER(column_key)
+		FROM information_schema.columns WHERE table_schema = DATABASE()`, func(scan func(...any) error) error {
 		var name, col string
 		var c column
-		if err = scan(&name, &col, &c.kind, &c.extra, &c.key); err != nil {
-			return none, err
-		}
+		err := scan(&name, &col, &c.kind, &c.extra, &c.key)
 		if all[name].name == "" {
 			all[name] = table{name, make(map[string]column)}
 		}
 		all[name].columns[col] = c
-		return none, nil
+		return err
 	})
 	return all, err
 }
 
-// each calls do for each row of a query.
 func (r *reader) each(query string, do func(scan func(...any) error) error) error {
 	rows, err := r.db.QueryContext(r.ctx, query)
 	_, err = sqlstore.Collect(rows, err, func(scan func(...any) error) (none struct{}, err error) { return none, do(scan) })
@@ -136,7 +130,6 @@ func (r *reader) note(format string, args ...any) {
 	r.found.Notes = append(r.found.Notes, r.system+": "+fmt.Sprintf(format, args...))
 }
 
-// quote quotes the name of a table.
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // A highest is a column with the highest handed out number. Unsigned ones reach beyond int64.
@@ -253,7 +246,6 @@ func (r *reader) tickets(t table) error {
 	return err
 }
 
-// increment reads a table with an AUTO_INCREMENT.
 func (r *reader) increment(t table) error {
 	r.system = "AUTO_INCREMENT"
 	for name, col := range t.columns {

@@ -33,7 +33,7 @@ func newAttempts(log *slog.Logger) attempts {
 func (a *attempts) failed(addr netip.Addr, why string) error {
 	a.note(addr, why)
 	now := time.Now()
-	if err := a.addresses.get(hash(network(addr)), maxAttempts, now).take(now, 1); err != nil {
+	if err := a.addresses.get(hash(network(addr)), maxAttempts, now, nil).take(now, 1); err != nil {
 		return &LimitError{What: "too many wrong tokens from this address", RetryAfter: err.RetryAfter}
 	}
 	return ErrUnauthenticated
@@ -46,7 +46,6 @@ func (a *attempts) missing(addr netip.Addr, why string) error {
 	return ErrUnauthenticated
 }
 
-// note logs an attempt, at a bounded rate.
 func (a *attempts) note(addr netip.Addr, why string) {
 	if !a.lines.Allow() {
 		a.unlogged.Add(1)

@@ -155,7 +155,6 @@ func (f *File) check(lines []int) (errs []error) {
 	return errs
 }
 
-// problems returns the faults of e by itself.
 func (e Entry) problems() (texts []string) {
 	add := func(wrong bool, text string) {
 		if wrong {

@@ -137,7 +137,6 @@ func (g *Gate) lookup(c Credentials) (_ *Caller, why string) {
 	return caller, why
 }
 
-// namesOf returns the names that a certificate vouches for.
 func namesOf(c *x509.Certificate) []string {
 	names := append([]string{c.Subject.CommonName}, c.DNSNames...)
 	names = append(names, c.EmailAddresses...)

@@ -122,13 +122,9 @@ func hash(texts ...string) uint64 {
 	return h.Sum64()
 }
 
-// get returns the bucket of a key; a new one if its limit has changed.
-func (b *buckets) get(key uint64, limit Limit, now time.Time) *bucket {
-	return b.getOr(key, limit, now, nil)
-}
-
-// getOr is get with a bucket to use for a new key; nil: a new one.
-func (b *buckets) getOr(key uint64, limit Limit, now time.Time, made *bucket) *bucket {
+// get returns the bucket of a key; a new one if its limit has changed. made, if it is not nil, becomes
+// the bucket of a new key.
+func (b *buckets) get(key uint64, limit Limit, now time.Time, made *bucket) *bucket {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byKey == nil {
@@ -168,14 +164,12 @@ func (b *buckets) find(key uint64, limit Limit) *bucket {
 	return found.bucket
 }
 
-// has reports whether a key has a bucket.
 func (b *buckets) has(key uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byKey[key] != nil
 }
 
-// remove removes the bucket of a key and returns it, or nil.
 func (b *buckets) remove(key uint64) *bucket {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,15 +195,15 @@ type keyTable struct {
 // its count.
 func (g *Gate) keyBucket(hash uint64, limit Limit, scheme, key string, now time.Time) *bucket {
 	if scheme != issuer.Segment {
-		return g.keys.labels.get(hash, limit, now)
+		return g.keys.labels.get(hash, limit, now, nil)
 	}
 	known := g.opts.HasTag == nil || g.opts.HasTag(key)
 	g.keys.mu.Lock()
 	defer g.keys.mu.Unlock()
 	if known || g.keys.tags.has(hash) { // the count of a deleted tag stays
-		return g.keys.tags.getOr(hash, limit, now, g.keys.unknown.remove(hash))
+		return g.keys.tags.get(hash, limit, now, g.keys.unknown.remove(hash))
 	}
-	return g.keys.unknown.get(hash, limit, now)
+	return g.keys.unknown.get(hash, limit, now, nil)
 }
 
 // charge counts n IDs under all matching limits of who and key, or not at all.
@@ -235,9 +229,9 @@ func (g *Gate) due(c *Caller, who *grant, scheme, key string, now time.Time) (du
 	switch {
 	case who.limit == Limit{}:
 	case who.name != "":
-		due = append(due, g.tokens.get(hash(who.name), who.limit, now))
+		due = append(due, g.tokens.get(hash(who.name), who.limit, now, nil))
 	default:
-		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit, now))
+		due = append(due, g.addresses.get(hash(network(c.addr)), who.limit, now, nil))
 	}
 	for _, l := range g.current().limits {
 		if matches(l.pattern, key) {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,10 +72,9 @@ func withTokens(opts Options, file *File) *rules {
 
 func tagLimits(limits map[string]Limit) []tagLimit {
 	var list []tagLimit
-	for pattern, limit := range limits {
-		list = append(list, tagLimit{pattern, limit})
+	for _, pattern := range slices.Sorted(maps.Keys(limits)) {
+		list = append(list, tagLimit{pattern, limits[pattern]})
 	}
-	slices.SortFunc(list, func(a, b tagLimit) int { return strings.Compare(a.pattern, b.pattern) })
 	return list
 }
 
