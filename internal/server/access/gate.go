@@ -51,7 +51,8 @@ func New(opts Options) *Gate {
 }
 
 // Prepare reads the tokens file at path, unless that is empty. The returned function applies the
-// file and the other settings together. The used parts of limits stay.
+// file and the other settings together. The used parts of limits stay. After an error so do the rules
+// in force.
 func (g *Gate) Prepare(publicRead bool, limits Limits, path string) (commit func(), err error) {
 	opts := g.opts
 	opts.PublicRead, opts.Limits = publicRead, limits
@@ -64,17 +65,6 @@ func (g *Gate) Prepare(publicRead bool, limits Limits, path string) (commit func
 		next = withTokens(opts, file)
 	}
 	return func() { g.rules.Store(next) }, nil
-}
-
-// Reload reads the tokens file and replaces the rules as a whole; after an error those in
-// force stay.
-func (g *Gate) Reload(path string) error {
-	commit, err := g.Prepare(g.opts.PublicRead, g.opts.Limits, path)
-	if err != nil {
-		return err
-	}
-	commit()
-	return nil
 }
 
 // Tokens returns how many tokens and certificates are known.

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +20,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/telemetry"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -116,15 +115,7 @@ func TestEvents(t *testing.T) {
 // Without a token everybody gets the files, which hold nothing, and nothing else.
 func TestNothingWithoutToken(t *testing.T) {
 	token := access.NewToken()
-	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	entry := "tokens:\n- {name: reader, hash: '" + access.HashToken(token) + "', rights: [read]}\n"
-	if err := os.WriteFile(file, []byte(entry), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gate := access.New(access.Options{Local: true})
-	if err := gate.Reload(file); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{Local: true}, "tokens:\n- {name: reader, hash: '"+access.HashToken(token)+"', rights: [read]}\n")
 	srv, _ := serveConsole(t, gate)
 	for path, want := range map[string]int{"/": 200, "/console/app.js": 200, "/console/none.js": 404, "/console/events": 401, "/console/history?tag=order": 401} {
 		if res := get(t, srv.URL+path, ""); res.StatusCode != want {

@@ -11,8 +11,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -26,6 +24,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/browser"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 )
 
 // A keyed source answers each key with one ID, always the same.
@@ -87,14 +86,8 @@ type pair struct {
 func newPair(t testing.TB, guarded bool) *pair {
 	gate := access.New(access.Options{Local: true})
 	if guarded {
-		file := filepath.Join(t.TempDir(), "tokens.yaml")
 		text := fmt.Sprintf("tokens:\n- {name: orders, hash: %q, take: [\"order*\", \"wait*\", none]}\n", access.HashToken(token))
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := gate.Reload(file); err != nil {
-			t.Fatal(err)
-		}
+		testgate.Require(t, gate, access.Options{Local: true}, text)
 	}
 	return newPairBehind(t, gate)
 }

@@ -6,8 +6,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -84,14 +83,7 @@ func TestPeriods(t *testing.T) {
 
 // The lane knows a client by its certificate, and leaves refusals to net/http.
 func TestClientCertificate(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("tokens: [{name: shop, certificate: shop.example, take: [order]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gate := access.New(access.Options{Local: true})
-	if err := gate.Reload(file); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{Local: true}, "tokens: [{name: shop, certificate: shop.example, take: [order]}]")
 	lane := newPairBehind(t, gate).lane
 	for name, given := range map[string]bool{"shop.example": false, "other.example": true} {
 		c := &laneConn{addr: newAddress(), tls: &tls.ConnectionState{

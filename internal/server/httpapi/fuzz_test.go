@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 )
 
 // No request line and head cause a panic or an undocumented status. Without a token the server
@@ -28,14 +27,7 @@ func FuzzRoutes(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	closed := access.New(access.Options{Local: true})
-	tokens := filepath.Join(f.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens: [{name: a, hash: '"+access.HashToken("x")+"', take: ['*']}]"), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	if err := closed.Reload(tokens); err != nil {
-		f.Fatal(err)
-	}
+	closed := testgate.New(f, access.Options{Local: true}, "tokens: [{name: a, hash: '"+access.HashToken("x")+"', take: ['*']}]")
 	documented := []int{200, 204, 301, 307, 400, 401, 403, 404, 405, 500, 501, 503}
 	f.Fuzz(func(t *testing.T, head string) {
 		for _, gate := range []*access.Gate{nil, closed} {

@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/httpapi"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -354,12 +352,8 @@ func TestJavaKeyWithADot(t *testing.T) {
 
 // A caller needs the right to the tag that remains of a cut key, and uses up its limit.
 func TestRightsOfACutKey(t *testing.T) {
-	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"order": {Quota: 2}}}})
-	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	text := "tokens: [{name: a, hash: '" + access.HashToken("a") + "', take: [order]}, {name: b, hash: '" + access.HashToken("b") + "', take: ['order.*']}]"
-	if err := errors.Join(os.WriteFile(tokens, []byte(text), 0o600), gate.Reload(tokens)); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"order": {Quota: 2}}}}, text)
 	store := newStore(t, segment.Tag{Name: "order", MaxID: 100, Step: 10})
 	set := segment.NewSet(store, nil)
 	defer set.Close(context.Background())

@@ -2,14 +2,13 @@ package respapi_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -17,17 +16,12 @@ import (
 type guarded struct {
 	*fixture
 	gate  *access.Gate
-	file  string
 	token string // takes IDs of order
 }
 
 func serveGuarded(t *testing.T, edit func(*options)) guarded {
 	t.Helper()
-	g := guarded{gate: access.New(access.Options{Local: true}), file: filepath.Join(t.TempDir(), "tokens.yaml"), token: access.NewToken()}
-	text := fmt.Sprintf("tokens:\n- {name: orders, hash: %q, take: [order]}\n", access.HashToken(g.token))
-	if err := os.WriteFile(g.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	g := guarded{gate: access.New(access.Options{Local: true}), token: access.NewToken()}
 	g.fixture = serve(t, func(o *options) {
 		o.access = g.gate
 		if edit != nil {
@@ -43,9 +37,7 @@ func serveGuarded(t *testing.T, edit func(*options)) guarded {
 // require has the server want tokens from now on.
 func (g *guarded) require(t *testing.T) {
 	t.Helper()
-	if err := g.gate.Reload(g.file); err != nil {
-		t.Fatal(err)
-	}
+	testgate.Require(t, g.gate, access.Options{Local: true}, fmt.Sprintf("tokens:\n- {name: orders, hash: %q, take: [order]}\n", access.HashToken(g.token)))
 }
 
 // taking are the commands that ask for a tag.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -32,6 +30,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/rpcapi"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -71,16 +70,8 @@ func orders(t *testing.T) frontend.Options {
 func withTokens(t *testing.T) (gate *access.Gate, token string) {
 	t.Helper()
 	token = access.NewToken()
-	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	text := fmt.Sprintf("tokens:\n- {name: shop, hash: %q, take: [order], limits: {quota: 3}}\n", access.HashToken(token))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gate = access.New(access.Options{})
-	if err := gate.Reload(file); err != nil {
-		t.Fatal(err)
-	}
-	return gate, token
+	return testgate.New(t, access.Options{}, text), token
 }
 
 // Every call of every service is there, and nothing else but health checks and reflection.

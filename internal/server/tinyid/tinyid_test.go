@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/tinyid"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/internal/testserver/tinyidclient"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -180,16 +179,8 @@ func TestRefusals(t *testing.T) {
 // A token among the parameters is one of the server's: also one that TinyID's users had chosen.
 func TestTokens(t *testing.T) {
 	old, other := "0f673adf80504e2eaa552f5d791b644c", access.NewToken()
-	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	text := fmt.Sprintf("tokens:\n- {name: shop, hash: '%s', take: [order], limits: {quota: 150}}\n- {name: other, hash: '%s', take: [user]}\n",
-		access.HashToken(old), access.HashToken(other))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gate := access.New(access.Options{})
-	if err := gate.Reload(file); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{}, fmt.Sprintf("tokens:\n- {name: shop, hash: '%s', take: [order], limits: {quota: 150}}\n- {name: other, hash: '%s', take: [user]}\n",
+		access.HashToken(old), access.HashToken(other)))
 	s := newServer(t, gate, segment.Tag{Name: "order", MaxID: 1, Step: 100}, segment.Tag{Name: "user", MaxID: 1, Step: 100})
 	const wrong = `{"data":null,"code":5,"message":"token is error"}` + "\n"
 	for _, query := range []string{"bizType=order", "bizType=order&token=", "bizType=order&token=x", "bizType=user&token=" + old, "token=" + old} {

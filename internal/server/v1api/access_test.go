@@ -3,8 +3,6 @@ package v1api_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/leaf-id/leaf"
@@ -12,19 +10,13 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/internal/server/v1api"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 )
 
 // Without the right to take IDs the server looks nothing up, so the answer is always the same.
 func TestAccessComesFirst(t *testing.T) {
 	token := access.NewToken()
-	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("tokens:\n- {name: shop, hash: '"+access.HashToken(token)+"', take: [order]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	gate := access.New(access.Options{})
-	if err := gate.Reload(file); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{}, "tokens:\n- {name: shop, hash: '"+access.HashToken(token)+"', take: [order]}\n")
 	s := &source{err: leaf.ErrUnknownTag}
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(s)}, nil)
 	h := v1api.New(&frontend.Options{IDs: ids, Access: gate}, http.NotFoundHandler())
