@@ -289,6 +289,34 @@ func TestAnotherServerAnswers(t *testing.T) {
 	}
 }
 
+// A process may be paused between the registry's answer with its time and the arrival of that: the time is
+// at most so much later.
+func TestPauseWithinTheQuestion(t *testing.T) {
+	for _, pause := range []time.Duration{time.Second, 15 * time.Second} {
+		c := &stillClock{wall: mine.Horizon.Add(-10 * time.Second)}
+		r := &scripted{}
+		h := c.holding(t, r, Options{})
+		h.record.Incarnation = "a"
+		r.put(h.record)
+		h.reg = timed{asking{r, func() (ServerEpoch, error) { return ServerEpoch{Lossy: true, Incarnation: "a"}, nil }}, func() time.Time {
+			defer func() { c.wall, c.mono = c.wall.Add(pause), c.mono+pause }()
+			return c.wall
+		}}
+		over := pause > 10*time.Second
+		if err := h.extend(t.Context()); errors.Is(err, ErrTaken) != over || len(r.swapped) == 1 == over {
+			t.Errorf("a pause of %v: %v, %d swaps", pause, err, len(r.swapped))
+		}
+	}
+}
+
+// A timed registry has a clock.
+type timed struct {
+	asking
+	clock func() time.Time
+}
+
+func (r timed) Clock(context.Context) (time.Time, error) { return r.clock(), nil }
+
 // The generators' horizon only grows.
 func TestAdoptOnlyGrows(t *testing.T) {
 	h := (&stillClock{wall: now}).holding(t, &scripted{}, Options{})

@@ -229,6 +229,7 @@ type view struct {
 	own      bool          // registry is our own clock
 	offset   time.Duration // how far our clock was ahead of registry then
 	at       time.Duration // time of the view by the monotonic clock
+	slack    time.Duration // registry may be too early by so much
 	epoch    ServerEpoch   // the answering server, asked before the time; zero: none may lose writes
 }
 
@@ -277,7 +278,8 @@ func (k *Keeper) readTime(ctx context.Context, v *view) error {
 	now := k.clock.milli()
 	v.registry, v.own, v.at = now, t.IsZero(), k.clock.mono()
 	if !v.own { // it was right somewhere between the question and the answer
-		v.registry = t.Add(now.Sub(before) / 2).Truncate(time.Millisecond)
+		v.slack = now.Sub(before) / 2
+		v.registry = t.Add(v.slack).Truncate(time.Millisecond)
 	}
 	v.offset = now.Sub(v.registry)
 	return err
@@ -287,6 +289,9 @@ func (k *Keeper) readTime(ctx context.Context, v *view) error {
 func (k *Keeper) now(v view) time.Time {
 	return v.registry.Add(k.clock.mono() - v.at).Truncate(time.Millisecond)
 }
+
+// latest returns now as late as it may be: the answer with the time in v may have come late.
+func (k *Keeper) latest(v view) time.Time { return k.now(v).Add(v.slack) }
 
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {

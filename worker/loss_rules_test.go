@@ -350,3 +350,28 @@ func TestSafeUntil(t *testing.T) {
 		t.Errorf("confirmed up to %v", got.Sub(now))
 	}
 }
+
+// Where a time in a view may be too early, the latest one decides whether a lease has run out.
+func TestLatestTimeDecides(t *testing.T) {
+	k := (&stillClock{wall: now}).keeper(t, epochs{nil, ServerEpoch{Lossy: true, Incarnation: "b"}, nil}, Options{})
+	k.losses.short = true
+	k.losses.safe.store(now.Add(time.Second))
+	end := Record{Horizon: now.Add(time.Second), Incarnation: "a", ClaimDelay: time.Hour}
+	near := Record{Horizon: end.Horizon.Add(DefaultTolerance)}
+	for _, slack := range []time.Duration{time.Second - time.Millisecond, time.Second} {
+		v := lossyView("a")
+		v.slack = slack
+		over := slack == time.Second
+		for what, err := range map[string]error{
+			"a lease": k.losses.checkHorizon(v, end, true), "a short lease": k.losses.checkAlone(v, end),
+			"a renewal": (&renewal{Keeper: k, limit: end.Horizon}).counts(v, end),
+		} {
+			if (err != nil) != over {
+				t.Errorf("%s, %v late: %v", what, slack, err)
+			}
+		}
+		if err := k.losses.checkServer(t.Context(), &v, near); err != nil || (v.epoch.Incarnation == "") != over {
+			t.Errorf("%v late: incarnation %q, %v", slack, v.epoch.Incarnation, err)
+		}
+	}
+}

@@ -214,7 +214,7 @@ func (g *lossGuard) agree(ctx context.Context, v view, held, r Record, fromFile 
 // another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
 // process notices a loss.
 func (g *lossGuard) checkAlone(v view, r Record) error {
-	if g.short && v.epoch.Lossy && (!g.now(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
+	if g.short && v.epoch.Lossy && (!g.latest(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, r.Worker, g.safe.load().UTC().Format(time.RFC3339))
 	}
@@ -225,7 +225,7 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 // since it asked, so that the time, or the answer to the swap, is another server's. It asks again only
 // where the tolerance between servers decides whether the lease has run out.
 func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error {
-	if v.epoch.Incarnation == "" || g.now(*v).Add(g.opts.Tolerance).Before(held.Horizon) {
+	if v.epoch.Incarnation == "" || g.latest(*v).Add(g.opts.Tolerance).Before(held.Horizon) {
 		return nil
 	}
 	latest := *v
@@ -242,7 +242,7 @@ func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error
 // is wrong must not end all leases; after a start from the file alone that clock was not checked,
 // and does not count.
 func (g *lossGuard) checkHorizon(v view, held Record, fromFile bool) error {
-	now := g.now(v)
+	now := g.latest(v)
 	if r := v.epoch; r.Incarnation == "" || r.Untracked || r.Incarnation != held.Incarnation {
 		now = now.Add(g.opts.Tolerance)
 	}

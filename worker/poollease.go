@@ -275,7 +275,7 @@ func (r *renewal) readFor(ctx context.Context, old Record) (view, error) {
 // limit another program may have had the worker ID, and the registry does not know of that any more
 // after a fail-over, or after a restore from a backup.
 func (r *renewal) counts(v view, record Record) error {
-	now := r.now(v)
+	now := r.latest(v)
 	if v.epoch.Lossy && v.epoch.Untracked {
 		now = now.Add(r.opts.Tolerance)
 	}
