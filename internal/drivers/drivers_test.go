@@ -146,6 +146,7 @@ func TestRedact(t *testing.T) {
 		"sqlite:/a/b@c:d":                                    "sqlite:/a/b@c:d",
 		"cluster:/a/b?ca=x&peers=h1:2380,h2:2380":            "cluster:/a/b",
 		"u:secret@h":                                         "xxxxx@h",
+		"leaf:x//secret@h":                                   "leaf:x//xxxxx@h",
 		"\x00://u:secret@%zz":                                "\x00://u:xxxxx@%zz",
 		"":                                                   "",
 	}

@@ -19,27 +19,25 @@ var secretParam = sync.OnceValue(func() *regexp.Regexp {
 // Redact returns a URL fit for logs and errors: without the password, however
 // malformed it is. Rather than a part of a password it leaves out too much.
 func Redact(storeURL string) string {
-	if strings.HasPrefix(strings.ToLower(storeURL), "sqlite:") {
+	scheme, _, _ := strings.Cut(strings.ToLower(storeURL), ":")
+	head, rest, slashes := strings.Cut(storeURL, "//")
+	switch {
+	case scheme == "sqlite":
 		return storeURL // the path may hold any character, and no password
-	}
-	if strings.HasPrefix(strings.ToLower(storeURL), "cluster:") {
+	case scheme == "cluster":
 		name, _, _ := strings.Cut(storeURL, "?") // the files of certificates would fill a line
 		return name
-	}
-	head, rest, ok := strings.Cut(storeURL, "//")
-	if !ok {
-		if at := strings.LastIndex(storeURL, "@"); at >= 0 {
-			return "xxxxx" + storeURL[at:]
-		}
+	case !slashes && strings.Contains(storeURL, "@"):
+		return "xxxxx" + storeURL[strings.LastIndex(storeURL, "@"):]
+	case !slashes:
 		return secretParam().ReplaceAllString(storeURL, "${1}xxxxx")
-	}
-	if strings.HasPrefix(strings.ToLower(head), "ticket+") {
+	case strings.HasPrefix(scheme, "ticket+"):
 		return head + "//" + redactServers(rest)
 	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if user, _, hasPassword := strings.Cut(rest[:at], ":"); hasPassword {
 			rest = user + ":xxxxx" + rest[at:]
-		} else if slices.Contains([]string{"nats:", "leaf:", "leafs:"}, strings.ToLower(head)) {
+		} else if slices.Contains([]string{"nats", "leaf", "leafs"}, scheme) {
 			rest = "xxxxx" + rest[at:] // a token
 		}
 	} else if host, port, found := strings.Cut(rest, ":"); found && !portFirst().MatchString(port) {
