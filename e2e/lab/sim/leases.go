@@ -268,7 +268,11 @@ func (s *leaseServer) Watch(ctx context.Context, id int64) (<-chan struct{}, err
 
 // Clock forwards to the registry.
 func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
-	return s.Registry.Clock(s.pauseBefore(ctx, "clock"))
+	now, err := s.Registry.Clock(s.pauseBefore(ctx, "clock"))
+	if s.p.pauseAt("time") {
+		err = errors.Join(err, s.p.await())
+	}
+	return now, err
 }
 
 // pauseBefore pauses the process before a chosen call. The time limit of the call

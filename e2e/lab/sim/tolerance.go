@@ -50,7 +50,7 @@ func (w *lapseWorld) overtake(holder, heir *machine) {
 	if w.rng.IntN(2) == 0 {
 		p.pause()
 	} else { // within an extension
-		p.pauseSoon("answer")
+		p.pauseSoon([]string{"answer", "time"}[w.rng.IntN(2)])
 	}
 	limit := p.serve.(*leaseServer).node.Keeper().Status().Horizon
 	before := w.db.cells.Snapshot()
