@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/driver/relay"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -238,6 +239,9 @@ func TestOrdered(t *testing.T) {
 	}
 }
 
+// ofAnother is a tokens file that lacks the program's token.
+const ofAnother = "tokens: [{name: another program, hash: 'sha256:0000000000000000000000000000000000000000000000000000000000000000', take: [order]}]"
+
 func TestDenied(t *testing.T) {
 	gate := access.New(access.Options{})
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t), Gate: gate})
@@ -245,9 +249,7 @@ func TestDenied(t *testing.T) {
 	if _, err := c.Next(t.Context(), "order"); err != nil { // without tokens IDs are open
 		t.Fatal(err)
 	}
-	if err := gate.Reload("testdata/tokens.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	testgate.Require(t, gate, access.Options{}, ofAnother)
 	c = connect(t, &client.Options{Wait: 50 * time.Millisecond}, server)
 	for denied := false; !denied; { // the first answer may take longer than that
 		_, err := c.Next(t.Context(), "order")
@@ -263,10 +265,7 @@ func TestDenied(t *testing.T) {
 // A server that does not know the program's token, or not yet, costs no call while another one
 // answers.
 func TestDeniedByOne(t *testing.T) {
-	gate := access.New(access.Options{})
-	if err := gate.Reload("testdata/tokens.yaml"); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{}, ofAnother)
 	store := newStore(t)
 	one, two := testleaf.Start(t, testleaf.Options{Store: store, Gate: gate}), testleaf.Start(t, testleaf.Options{Store: store})
 	for range 4 { // in any order

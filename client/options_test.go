@@ -23,6 +23,7 @@ import (
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/client"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 )
 
@@ -43,7 +44,6 @@ func TestTag(t *testing.T) {
 func TestTokens(t *testing.T) {
 	gate := access.New(access.Options{})
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t), Gate: gate})
-	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(file, text string) {
 		t.Helper()
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -51,10 +51,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	const secret = "a-secret-of-more-than-16-letters"
-	write(tokens, fmt.Sprintf("tokens:\n  - name: app\n    hash: sha256:%x\n    take: [order]\n", sha256.Sum256([]byte(secret))))
-	if err := gate.Reload(tokens); err != nil {
-		t.Fatal(err)
-	}
+	testgate.Require(t, gate, access.Options{}, fmt.Sprintf("tokens:\n  - name: app\n    hash: sha256:%x\n    take: [order]\n", sha256.Sum256([]byte(secret))))
 	file := filepath.Join(t.TempDir(), "token")
 	write(file, secret+"\n")
 	for name, tt := range map[string]struct {

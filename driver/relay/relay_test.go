@@ -18,6 +18,7 @@ import (
 	"github.com/leaf-id/leaf/driver/relay"
 	"github.com/leaf-id/leaf/internal/leafconn"
 	"github.com/leaf-id/leaf/internal/server/access"
+	"github.com/leaf-id/leaf/internal/testserver/testgate"
 	"github.com/leaf-id/leaf/internal/testserver/testleaf"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -283,17 +284,13 @@ func TestRegistryLoop(t *testing.T) {
 func TestToken(t *testing.T) {
 	token, expired := access.NewToken(), access.NewToken()
 	dir := t.TempDir()
-	tokens, file := filepath.Join(dir, "tokens"), filepath.Join(dir, "token")
+	file := filepath.Join(dir, "token")
 	write := func(name, text string) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(tokens, "tokens:\n  - name: edge\n    hash: "+access.HashToken(token)+"\n    take: [order]\n    rights: [worker]\n")
-	gate := access.New(access.Options{})
-	if err := gate.Reload(tokens); err != nil {
-		t.Fatal(err)
-	}
+	gate := testgate.New(t, access.Options{}, "tokens:\n  - name: edge\n    hash: "+access.HashToken(token)+"\n    take: [order]\n    rights: [worker]\n")
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t, order), Registry: memory.New().Registry(), Gate: gate})
 	for name, o := range map[string]*relay.Options{"none": nil, "wrong": {Token: expired}} {
 		_, err := open(t, o, server).Store().Advance(t.Context(), "order", 0)
