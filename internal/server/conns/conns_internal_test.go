@@ -138,6 +138,38 @@ func TestBacklogWaits(t *testing.T) {
 	}
 }
 
+// A deadlined connection counts the time limits of its writes.
+type deadlined struct {
+	net.Conn
+	limits, free int
+}
+
+func (c *deadlined) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.free++
+	} else {
+		c.limits++
+	}
+	return nil
+}
+
+// Each piece of a backlog has its time; while the budget is spent all have one together.
+func TestBacklogLimits(t *testing.T) {
+	for limit, want := range map[int64]int{1: 1, 1 << 40: 4} {
+		ours, theirs := net.Pipe()
+		conn := &deadlined{Conn: ours}
+		c := newStream(New(context.Background(), nil, &Options{Budget: NewBudget(limit)}), conn)
+		if err := c.write(make([]byte, 3*piece+1)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := io.ReadFull(theirs, make([]byte, 3*piece+1))
+		if err = errors.Join(err, c.backlog.wait()); err != nil || conn.limits != want || conn.free != 1 {
+			t.Errorf("a budget of %d bytes: %d limits, free %d times, %v", limit, conn.limits, conn.free, err)
+		}
+		_, _ = ours.Close(), theirs.Close()
+	}
+}
+
 // tcpPair returns both ends of a connection.
 func tcpPair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()

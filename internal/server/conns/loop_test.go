@@ -3,6 +3,7 @@ package conns_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -182,7 +183,12 @@ func testHandOver(t *testing.T, form int) {
 		t.Error(err)
 	}
 	fmt.Fprint(got, "e")
-	_, _ = got.Close(), got.Close() // it counts once
+	if err := got.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := got.Close(); !errors.Is(err, net.ErrClosed) { // it counts once
+		t.Errorf("closed again: %v", err)
+	}
 	wantEnd(t, r, "a\ne")
 	if open, _ := s.Stats(); open != 0 {
 		t.Errorf("%d connections", open)

@@ -1,15 +1,19 @@
 package conns_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/server/conns"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A client without TLS learns that it needs it, and does not reach the handler.
@@ -30,6 +34,47 @@ func TestNeedsTLS(t *testing.T) {
 	ask(t, good, r, "hello")
 	if n := handled.Load(); n != 1 {
 		t.Errorf("%d connections were handled, want 1", n)
+	}
+}
+
+// A server says once that a handshake failed. A client that connects and says nothing is no fault.
+func TestFailedHandshakes(t *testing.T) {
+	var log testserver.Output
+	s, addr := serve(t, newLines(nil), &conns.Options{Loops: encrypted, NeedsTLS: []byte("use TLS\n"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i, text := range []string{"", "hello\n", "hello\n"} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, text)
+		if text != "" {
+			wantEnd(t, conn, "use TLS\n")
+		}
+		_ = conn.Close()
+		good, r := dial(t, addr) // comes after it
+		ask(t, good, r, "a")
+		until(t, "without the connection", func() bool { open, _ := s.Stats(); return open == i+1 })
+		if got := log.String(); strings.Count(got, "\n") != min(i, 1) || i > 0 && !strings.Contains(got, "a TLS handshake failed") {
+			t.Errorf("client %d: the log: %s", i, got)
+		}
+	}
+}
+
+// An heir learns the state of the encryption, whether or not input was read earlier.
+func TestHeirKnowsEncryption(t *testing.T) {
+	given := make(chan net.Conn, 1)
+	_, addr := serve(t, newLeaving(given), &conns.Options{Loops: encrypted})
+	for _, rest := range []string{"", "rest"} {
+		conn, _ := dial(t, addr)
+		fmt.Fprint(conn, "leave\n"+rest)
+		got := <-given
+		if c, ok := got.(interface{ ConnectionState() tls.ConnectionState }); !ok || !c.ConnectionState().HandshakeComplete {
+			t.Errorf("with %q left: a %T", rest, got)
+		}
+		if _, itself := got.(*tls.Conn); itself != (rest == "") { // HTTP/2 needs one
+			t.Errorf("with %q left it is a %T", rest, got)
+		}
+		_ = got.Close()
 	}
 }
 
