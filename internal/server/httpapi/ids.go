@@ -32,7 +32,7 @@ var noSniff = []string{"nosniff"}
 // serve is the hot path: it does nothing per request that the answer does not need.
 func (i *idsRoute) serve(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header()["Cache-Control"] = frontend.NoStore
-	if !allowed(w, r, javaMethods) {
+	if r.Method != http.MethodGet && !allowed(w, r, javaMethods) { // a GET skips the list
 		return
 	}
 	caller, err := i.Caller(r)
