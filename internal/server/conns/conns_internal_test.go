@@ -170,6 +170,18 @@ func TestBacklogLimits(t *testing.T) {
 	}
 }
 
+// A connection that cannot be closed for writing alone is closed.
+func TestNoHalfClose(t *testing.T) {
+	ours, theirs := net.Pipe()
+	if err := (&limited{Conn: ours}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("closed for writing: %v", err)
+	}
+	newStream(New(context.Background(), nil, nil), ours).finish()
+	if n, err := theirs.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("read %d bytes, %v", n, err)
+	}
+}
+
 // tcpPair returns both ends of a connection.
 func tcpPair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()

@@ -92,6 +92,28 @@ func testHandOverAfterUnread(t *testing.T, form int) {
 	wantEnd(t, r, "bye")
 }
 
+// A session may hand its connection over before it has served a request.
+func TestHandOverAtOnce(t *testing.T) { forms(t, testHandOverAtOnce) }
+
+func testHandOverAtOnce(t *testing.T, form int) {
+	given := make(chan net.Conn, 1)
+	_, addr := serve(t, func(c *conns.Conn) conns.Session {
+		c.HandOver(func(conn net.Conn) { given <- conn })
+		return newLines(nil)(c)
+	}, &conns.Options{Loops: form})
+	conn, r := dial(t, addr)
+	fmt.Fprint(conn, "a\n")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-given
+	if all, err := io.ReadAll(got); string(all) != "a\n" || err != nil {
+		t.Errorf("the heir reads %q, %v", all, err)
+	}
+	_ = got.Close()
+	wantEnd(t, r, "")
+}
+
 // The heir's time limits hold.
 func TestLimitsAfterHandOver(t *testing.T) { forms(t, testLimitsAfterHandOver) }
 
@@ -102,7 +124,7 @@ func testLimitsAfterHandOver(t *testing.T, form int) {
 	fmt.Fprint(conn, "leave\n")
 	got := <-given
 	defer got.Close()
-	if err := got.SetDeadline(time.Unix(1, 0)); err != nil {
+	if err := errors.Join(got.SetReadDeadline(time.Unix(1, 0)), got.SetWriteDeadline(time.Unix(1, 0))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := got.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {

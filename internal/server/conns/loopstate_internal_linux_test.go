@@ -258,3 +258,39 @@ func TestHandOverFails(t *testing.T) {
 		t.Errorf("%d connections, the log: %s", open, log.String())
 	}
 }
+
+// A connection that ends is closed for writing once its client has read all replies.
+func TestFinishAfterUnread(t *testing.T) {
+	session := &scripted{size: 4 << 20}
+	l := newSteppedLoop(t, session, nil)
+	l.c.register()
+	l.send("a")
+	l.round()
+	if l.c.drain(); l.c.unread.size == 0 || !l.c.finishing || l.c.lingering || l.c.events != unix.EPOLLOUT {
+		t.Fatalf("%d bytes are unread, finishing: %v, it waits for %x", l.c.unread.size, l.c.finishing, l.c.events)
+	}
+	for range 10_000 {
+		if l.received(); l.c.unread.size == 0 {
+			break
+		}
+		l.round()
+	}
+	if !l.c.lingering || l.c.events != unix.EPOLLIN {
+		t.Errorf("closed for writing: %v, it waits for %x", l.c.lingering, l.c.events)
+	}
+}
+
+// A loop that was woken is silent again.
+func TestWakeOnce(t *testing.T) {
+	l := newSteppedLoop(t, &scripted{}, nil)
+	l.asleep.Store(true)
+	l.post(func() {})
+	events := readable(l)
+	if len(events) != 1 || events[0].Fd != int32(l.wakeFD) {
+		t.Fatalf("%d events", len(events))
+	}
+	l.serve(&events[0])
+	if events = readable(l); len(events) > 0 {
+		t.Errorf("%d events are left", len(events))
+	}
+}
