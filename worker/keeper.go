@@ -273,13 +273,15 @@ func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 
 // readTime asks for the registry's time.
 func (k *Keeper) readTime(ctx context.Context, v *view) error {
-	before := k.clock.milli()
+	before, asked := k.clock.milli(), k.clock.mono()
 	t, err := ask(ctx, k, k.reg.Clock)
 	now := k.clock.milli()
 	v.registry, v.own, v.at = now, t.IsZero(), k.clock.mono()
-	if !v.own { // it was right somewhere between the question and the answer
-		v.slack = now.Sub(before) / 2
-		v.registry = t.Add(v.slack).Truncate(time.Millisecond)
+	v.slack = v.at - asked + time.Millisecond // Keeper.now cuts off as much as that
+	// The answer was right somewhere between the question and its arrival.
+	if !v.own {
+		v.registry = t.Add(now.Sub(before) / 2).Truncate(time.Millisecond)
+		v.slack += t.Sub(v.registry)
 	}
 	v.offset = now.Sub(v.registry)
 	return err

@@ -375,3 +375,29 @@ func TestLatestTimeDecides(t *testing.T) {
 		}
 	}
 }
+
+// Wherever the process is paused while it asks for the time, the latest time is not too early.
+func TestLatestTimeCountsEachPause(t *testing.T) {
+	const pause = time.Minute
+	for pausedAt := range 12 {
+		c := &stillClock{wall: now.Add(999 * time.Microsecond)}
+		looks := 0
+		look := func() {
+			if looks++; looks == pausedAt {
+				c.wall, c.mono = c.wall.Add(pause), c.mono+pause
+			}
+		}
+		server := func() time.Time { look(); return c.wall }
+		reg := timed{asking{&scripted{}, func() (ServerEpoch, error) { return ServerEpoch{}, nil }}, server}
+		k, err := NewKeeper(reg, &Options{Clock: NewClockFrom(
+			func() time.Time { defer look(); return c.wall }, func() time.Duration { defer look(); return c.mono })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := k.readClock(t.Context())
+		asked := c.wall
+		if latest := k.latest(v); err != nil || latest.Before(asked) {
+			t.Errorf("paused at look %d: %v too early, %v", pausedAt, asked.Sub(latest), err)
+		}
+	}
+}
