@@ -267,12 +267,12 @@ func deleteTag(ctx context.Context, b *fixture, c catalog) error {
 
 // persist repeats a change that loses to others, as on a Galera cluster, until it is done. After an
 // error the change may have been made: a repeated one that finds it made returns already.
-func persist(already error, change func() error) error {
+func persist(ctx context.Context, already error, change func() error) error {
 	const most = 50
 	err := change()
 	for range most {
-		if err == nil {
-			return nil
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
 		if err = change(); errors.Is(err, already) {
 			return nil
@@ -281,8 +281,9 @@ func persist(already error, change func() error) error {
 	return err
 }
 
-// deleteWhileAdvancing has clients take ranges as fast as they can while another deletes the tag
-// and creates it, several times.
+// deleteWhileAdvancing has clients take ranges while another deletes the tag and creates it, several
+// times. They pause for longer than their calls take: a Galera cluster undoes a deletion in favour of
+// each Advance on another member, so that a dense row of them leaves it no turn.
 func deleteWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 	if err := c.Create(ctx, order); err != nil {
 		return err
@@ -294,10 +295,10 @@ func deleteWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 		if i == 0 {
 			defer done.Store(true)
 			for range 10 {
-				if err := persist(leaf.ErrUnknownTag, func() error { return c.Delete(ctx, "order") }); err != nil {
+				if err := persist(ctx, leaf.ErrUnknownTag, func() error { return c.Delete(ctx, "order") }); err != nil {
 					return err
 				}
-				if err := persist(leaf.ErrTagExists, func() error { return c.Create(ctx, order) }); err != nil {
+				if err := persist(ctx, leaf.ErrTagExists, func() error { return c.Create(ctx, order) }); err != nil {
 					return err
 				}
 				if grant, err := other.Advance(ctx, "order", 10); err == nil { // each life of the tag has a grant
@@ -307,11 +308,12 @@ func deleteWhileAdvancing(ctx context.Context, b *fixture, c catalog) error {
 			return nil
 		}
 		for !done.Load() {
+			start := time.Now()
 			grant, err := other.Advance(ctx, "order", int64(i)*10)
 			if err == nil { // else the tag is missing, or is deleted meanwhile
 				got.Add(grant.Range)
 			}
-			time.Sleep(time.Millisecond) // Galera aborts the longer transaction: that is always the deletion
+			time.Sleep(max(time.Millisecond, 5*time.Since(start)))
 		}
 		return nil
 	}); err != nil {
