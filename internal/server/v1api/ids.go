@@ -1,6 +1,8 @@
 package v1api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -67,15 +69,22 @@ func (q *request) serve(w http.ResponseWriter) error {
 	if q.http.Method == http.MethodHead {
 		return q.head(w, p)
 	}
-	err := q.caller.Take(q.scheme, q.key, int64(max(p.n, 1)))
-	if err == nil {
-		p.stockless, err = q.IDs.Stockless(q.http.Context(), q.scheme, q.key)
+	if err := q.caller.Take(q.scheme, q.key, int64(max(p.n, 1))); err != nil {
+		return err
 	}
+	single := p.n == 0 && p.period == ""
+	if single && q.Traces == nil { // else a call of the store would not be in the span of this request
+		if err := q.one(frontend.NoWait, w, p); !errors.Is(err, frontend.ErrWaits) {
+			return err
+		}
+	}
+	var err error
+	p.stockless, err = q.IDs.Stockless(q.http.Context(), q.scheme, q.key)
 	switch {
 	case err != nil:
 		return err
-	case p.n == 0 && !p.stockless && p.period == "":
-		return q.one(w, p)
+	case single && !p.stockless:
+		return q.one(q.http.Context(), w, p)
 	}
 	p.n = max(p.n, 1)
 	return q.batch(w, p)
@@ -91,15 +100,16 @@ func hasBody(r *http.Request) bool {
 	return n > 0
 }
 
-func (q *request) one(w http.ResponseWriter, p params) error {
+// one answers with an ID of a tag with a stock.
+func (q *request) one(ctx context.Context, w http.ResponseWriter, p params) error {
 	var form *textid.Form
 	var err error
 	if p.form {
-		if form, err = q.IDs.Form(q.http.Context(), q.scheme, q.key); err != nil {
+		if form, err = q.IDs.Form(ctx, q.scheme, q.key); err != nil {
 			return err
 		}
 	}
-	id, err := q.IDs.Next(q.http.Context(), q.scheme, q.key)
+	id, err := q.IDs.Next(ctx, q.scheme, q.key)
 	if err == nil && form != nil {
 		id.Text, err = form.Encode(textid.Number{N: id.Number})
 	}
