@@ -299,8 +299,8 @@ func TestExpiredAmidRequests(t *testing.T) {
 	l.c.register()
 	l.send("aa")
 	l.serveAll(readable(l))
-	if !l.c.queued || queued.served != 1 {
-		t.Fatalf("%d requests are served, queued: %v", queued.served, l.c.queued)
+	if !l.c.queued || queued.served != 1 || l.c.wantsInput() {
+		t.Fatalf("%d requests are served, queued: %v, wants input: %v", queued.served, l.c.queued, l.c.wantsInput())
 	}
 	l.c.expired()
 	l.serveAgain()

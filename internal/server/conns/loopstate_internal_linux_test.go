@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,5 +293,22 @@ func TestWakeOnce(t *testing.T) {
 	l.serve(&events[0])
 	if events = readable(l); len(events) > 0 {
 		t.Errorf("%d events are left", len(events))
+	}
+}
+
+// Shutdown returns only once the loops have ended.
+func TestShutdownEndsLoops(t *testing.T) {
+	s := New(t.Context(), nil, &Options{Loops: 1})
+	s.mu.Lock()
+	s.startLoops()
+	s.mu.Unlock()
+	var ended atomic.Bool
+	s.loops[0].post(func() {
+		<-s.empty
+		time.Sleep(10 * time.Millisecond)
+		ended.Store(true)
+	})
+	if err := s.Shutdown(t.Context()); err != nil || !ended.Load() {
+		t.Errorf("error %v; the loop has ended: %v", err, ended.Load())
 	}
 }
