@@ -296,10 +296,10 @@ func TestQuorumIsKept(t *testing.T) {
 	grow(t, all)
 	stop(t, all[2])
 	if err := admin(t, all[0]).Remove(t.Context(), all[1].addr); !errors.Is(err, hint.ErrQuorum) {
-		t.Errorf("remove one of two that run: %v", err)
+		t.Fatalf("remove one of two that run: %v", err)
 	}
 	if err := admin(t, all[0]).Remove(t.Context(), all[2].addr); err != nil {
-		t.Errorf("remove the one that does not: %v", err)
+		t.Fatalf("remove the one that does not: %v", err)
 	}
 	write(t, all[0], "9")
 	if err := admin(t, all[0]).Remove(t.Context(), all[1].addr); err != nil {

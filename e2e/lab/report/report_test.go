@@ -203,7 +203,7 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// The whole takes about 85 minutes.
+// The whole takes about 87 minutes.
 func TestBudgets(t *testing.T) {
 	var all time.Duration
 	for _, p := range parts {
@@ -211,5 +211,24 @@ func TestBudgets(t *testing.T) {
 	}
 	if all > 90*time.Minute {
 		t.Errorf("the parts may take %v", all)
+	}
+}
+
+// A part that runs again counts with its latest outcome.
+func TestLatest(t *testing.T) {
+	dir := t.TempDir()
+	for _, part := range []lab.Part{{Name: "model", Error: "exit status 1"}, {Name: "clocks"}, {Name: "model", Took: time.Second}} {
+		must(t, part.Save(dir))
+	}
+	for _, s := range []lab.Saboteur{{Rule: "CAS", Kind: "tags"}, {Rule: "CAS", Kind: "leases"}, {Rule: "CAS", Kind: "tags", Sign: "issued twice"}} {
+		must(t, s.Save(dir))
+	}
+	r, err := read(dir)
+	must(t, err)
+	if len(r.parts) != 2 || r.parts[0].Name != "model" || r.parts[0].Error != "" || r.parts[0].Took != time.Second {
+		t.Errorf("parts %+v", r.parts)
+	}
+	if len(r.saboteurs) != 2 || r.saboteurs[0].Kind != "tags" || r.saboteurs[0].Sign == "" || r.saboteurs[1].Sign != "" {
+		t.Errorf("saboteurs %+v", r.saboteurs)
 	}
 }

@@ -36,6 +36,8 @@ func read(dirs ...string) (r report, err error) {
 	if twice := len(r.simulated) - len(simulated); twice > 0 {
 		fmt.Printf("lab: %d results of the simulator are left out: their seeds count already\n", twice)
 	}
+	r.parts = latest(r.parts, func(p lab.Part) string { return p.Name })
+	r.saboteurs = latest(r.saboteurs, func(s lab.Saboteur) string { return s.Rule + "\n" + s.What + "\n" + s.Kind })
 	r.results, r.simulated, r.days = sumResults(results), sumSchedules(simulated), days(simulated)
 	return r, err
 }
@@ -44,6 +46,20 @@ func add[T any](all *[]T, dir string, read func(dir string) ([]T, error)) error 
 	more, err := read(dir)
 	*all = append(*all, more...)
 	return err
+}
+
+// latest returns the latest run of each part or saboteur, in the order of the first runs.
+func latest[T any](all []T, name func(T) string) (last []T) {
+	at := make(map[string]int)
+	for _, one := range all {
+		if i, again := at[name(one)]; again {
+			last[i] = one
+			continue
+		}
+		at[name(one)] = len(last)
+		last = append(last, one)
+	}
+	return last
 }
 
 // text returns the tables.
