@@ -199,25 +199,26 @@ func removeBeside(file string) error {
 // fileFaults are what can happen to an SQLite file by name.
 func fileFaults(t *testing.T, file string) map[string]labFault {
 	other := filepath.Join(filepath.Dir(file), "other.db")
-	names := []string{"", "-wal", "-shm"}
-	move := func(from, to string) error {
+	move := func(from, to string, rests ...string) error {
 		var err error
-		for _, rest := range names {
+		for _, rest := range rests {
 			if e := os.Rename(from+rest, to+rest); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
 		}
 		return err
 	}
+	away := func() error { return move(file, other, "", "-wal", "-shm") }
+	back := func() error { return move(other, file, "-shm", "-wal", "") } // a server that finds it without its log begins another
 	return map[string]labFault{
 		fileLinked: {func() error { return os.Link(file, other) }, func() error { return os.Remove(other) }},
-		fileMoved:  {func() error { return move(file, other) }, func() error { return move(other, file) }},
+		fileMoved:  {away, back},
 		fileReplaced: {func() error {
-			err := move(file, other)
+			err := away()
 			leafCommand(t, "init", "--store", "sqlite:"+file)
 			leafCommand(t, "tag", "create", labTag, "--step", "100", "--store", "sqlite:"+file)
 			return err
-		}, func() error { return errors.Join(os.Remove(file), removeBeside(file), move(other, file)) }},
+		}, func() error { return errors.Join(os.Remove(file), removeBeside(file), back()) }},
 		fileBeside: {func() error { return removeBeside(file) }, func() error { return nil }},
 	}
 }

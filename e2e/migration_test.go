@@ -61,7 +61,13 @@ func (m *movers) run() {
 // runOne waits for the call under way, which may be of the former system, and for others after it.
 func (m *movers) runOne(c int) {
 	m.t.Helper()
-	want := m.took[c].Load() + figure[int64](200, 20_000)
+	m.take(c, figure[int64](200, 20_000))
+}
+
+// take waits until a client has had n IDs more.
+func (m *movers) take(c int, n int64) {
+	m.t.Helper()
+	want := m.took[c].Load() + n
 	until(m.t, time.Minute, "taking IDs", func() error {
 		if got := m.took[c].Load(); got < want {
 			return fmt.Errorf("client %d has had %d IDs, want %d (first error: %v)", c, got, want, m.firstError())

@@ -111,9 +111,7 @@ func TestFromTinyID(t *testing.T) {
 	move := func(url string) {
 		for c := range urls {
 			urls[c].Store(&url)
-			for range 15 { // more than its two segments have
-				m.runOne(c)
-			}
+			m.take(c, 3000) // more than its two segments have
 		}
 	}
 

@@ -22,6 +22,8 @@
 // The store notices a moved, removed or replaced file after the next COMMIT, before it answers, and
 // at the latest after a second. The answers are then errors. The same holds for the files next to
 // it. Stop every server before you put a backup in place, and raise every counter afterwards.
+// Nothing helps against a database that is put in its place before its log while servers run: the
+// first to open it begins another log, which the old one then replaces, with all commits in it.
 //
 // SQLite keeps the log and the locks in files next to the database's name. Processes with two names
 // for one file do not see each other's commits. So the store refuses a file with several hard links
