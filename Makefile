@@ -82,7 +82,7 @@ lab-short: deps ## run the fault lab in short: simulator, saboteurs, clusters of
 	cd e2e && go test -count=1 -v -run Saboteurs ./lab/sim
 	cd e2e && go test -count=1 -v -parallel 6 -run '^Test(Cluster|Leases|Linearizable|StrictOrder)' . # they mostly wait
 
-lab: deps ## run the fault lab in full and write its tables (87 minutes), or NAME=simulator alone; KEEP=DIR adds to earlier runs; FOR=1h simulates for longer
+lab: deps ## run the fault lab in full and write its tables (about 80 minutes), or NAME=simulator alone; KEEP=DIR adds to earlier runs; FOR=1h simulates for longer
 	cd e2e && go run ./lab/report $(if $(NAME),-only '$(NAME)') $(if $(KEEP),-keep "$(abspath $(KEEP))") $(if $(FOR),-for $(FOR))
 	@cd site && go run ./translated reliability reliability-detail
 

@@ -2,7 +2,7 @@
 // docs/reliability.md and the tables into docs/reliability-detail.md. A part that fails does not keep the others from running; the command then
 // fails in the end.
 //
-//	go run ./lab/report                     everything, about 87 minutes
+//	go run ./lab/report                     everything, about 80 minutes
 //	go run ./lab/report -only simulator     a part; the page stays as it is
 //	go run ./lab/report -keep DIR -only clusters     a part that adds to the earlier ones in DIR
 //	go run ./lab/report -keep DIR -only simulator -for 1h     more of the simulator's schedules

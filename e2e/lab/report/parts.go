@@ -23,13 +23,13 @@ type part struct {
 	args   string        // of go test -count=1 -v
 }
 
-// parts are what `make lab` runs, in at most 90 minutes.
+// parts are what `make lab` runs, in at most 96 minutes.
 var parts = []part{
 	{"simulator", "e2e", 6 * time.Minute, "-run Schedules ./lab/sim"},
 	{"saboteurs", "e2e", 3 * time.Minute, "-run Saboteurs ./lab/sim"},
 	{"sabotaged servers", "e2e", 3 * time.Minute, "-tags leafsabotage -run SabotagedServers ."},
 	{"sabotaged members", "e2e", 2 * time.Minute, "-tags leafsabotage -run SabotagedMembers ."},
-	{"sabotaged edge", "e2e", 3 * time.Minute, "-tags leafsabotage -run Edges ./lab/saboteurs"},
+	{"sabotaged edge", "e2e", 4 * time.Minute, "-tags leafsabotage -run Edges ./lab/saboteurs"},
 	{"sabotaged kv", "e2e", 2 * time.Minute, "-tags leafsabotage -run Drivers/^driver$/^kv$ ./lab/saboteurs"},
 	{"sabotaged sqlite", "e2e", 2 * time.Minute, "-tags leafsabotage -run Drivers/^driver$/^sqlite$ ./lab/saboteurs"},
 	{"sabotaged etcd", "e2e", 2 * time.Minute, "-tags leafsabotage -run Drivers/^driver$/^etcd$ ./lab/saboteurs"},
@@ -42,12 +42,12 @@ var parts = []part{
 	{"clusters", "e2e", 16 * time.Minute, "-parallel 6 -run ^Test(Cluster|Leases|Linearizable) ."},
 	{"members", "e2e", 8 * time.Minute, "-run ^TestMembers$ ."},
 	{"strict order", "e2e", 3 * time.Minute, "-parallel 6 -run ^TestStrictOrder ."},
-	{"scenarios", "e2e", 20 * time.Minute, "-parallel 6 -skip ^Test(Cluster|Leases|Linearizable|StrictOrder|Members$) ."},
-	{"model", ".", 2 * time.Minute, "./worker/model"},
+	{"scenarios", "e2e", 18 * time.Minute, "-parallel 6 -skip ^Test(Cluster|Leases|Linearizable|StrictOrder|Members$) ."},
+	{"model", ".", 6 * time.Minute, "./worker/model"},
 	{"leases", ".", 30 * time.Second, "-run RandomFailOvers|NoTimeHasTwoOwners ./worker"},
 	{"uid", "bench", 30 * time.Second, "-run UID ."},
 	{"clocks", ".", 30 * time.Second, "-run FollowsTheClock ./snowflake"},
-	{"many workers", ".", 3 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
+	{"many workers", ".", 6 * time.Minute, "-run Many ./driver/etcd ./driver/nats ./driver/zookeeper"},
 }
 
 // simulates is for how long the simulator runs; 0: for one round.
