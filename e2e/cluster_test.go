@@ -462,6 +462,7 @@ func (c *cluster) check() {
 // keep saves the files of a failed run.
 func (c *cluster) keep() {
 	dir, err := os.MkdirTemp("", "leaf-lab-"+c.result.Store+"-")
+	err = errors.Join(err, c.result.SaveUnfinished(os.Getenv("LEAF_REPORT"), &c.history))
 	for _, m := range c.members {
 		if l := m.now.Load(); l != nil {
 			err = errors.Join(err, os.WriteFile(filepath.Join(dir, l.name+".log"), []byte(l.output()), 0o600))

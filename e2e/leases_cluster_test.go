@@ -278,10 +278,13 @@ func (c *leaseCluster) client(name string, l *leaseLife, space leaseSpace) {
 func (c *leaseCluster) ask(conn loadgen.Conn, client string, l *leaseLife, space leaseSpace, n int) {
 	call := &loadgen.Call{Key: space.name, Count: n}
 	begin := time.Now()
-	conn.Do(context.Background(), []*loadgen.Call{call})
+	loadgen.Do(context.Background(), conn, []*loadgen.Call{call})
 	end := time.Now()
 	if call.Err != nil {
 		c.history.Fail(labcheck.Failure{Client: client, Begin: begin.Sub(c.start), End: end.Sub(c.start), Err: call.Err})
+		if loadgen.Misfit(call.Err) {
+			c.history.Wrong(client, call.Err)
+		}
 		return
 	}
 	c.history.Add(labcheck.Receipt{Space: space.name, Server: l.name, Client: client, Begin: begin.Sub(c.start), End: end.Sub(c.start),
@@ -384,7 +387,7 @@ func (c *leaseCluster) strike(faults ...*leaseFault) {
 // check looks at all that the clients received, and saves the result.
 func (c *leaseCluster) check() {
 	twice, err := c.history.Duplicates(nil)
-	errs := []error{err, c.history.Ordered()}
+	errs := []error{err, c.history.Ordered(), c.history.Fits()}
 	for _, s := range c.spaces() {
 		if s.scheme != "segment" {
 			errs = append(errs, c.history.Timely(s.name, timeBound(s.layout)))
@@ -395,6 +398,7 @@ func (c *leaseCluster) check() {
 	r.Silence = slices.MaxFunc(r.Served, func(a, b labcheck.Served) int { return cmp.Compare(a.Silence, b.Silence) }).Silence
 	r.Test, r.Seed, r.Store, r.Scheme, r.Nemeses, r.Holes = c.result.Test, c.result.Seed, c.result.Store, c.result.Scheme, c.result.Nemeses, c.result.Holes
 	r.Duplicates, r.Took = twice, c.elapsed()
+	c.result.Took = r.Took
 	if err := errors.Join(errs...); err != nil {
 		r.Error = err.Error()
 		c.t.Error(err)
@@ -422,7 +426,7 @@ func (c *leaseCluster) keep() {
 			c.t.Error(err)
 		}
 	}
-	if err := c.history.Draw(dir, &c.result, c.events, c.well); err != nil {
+	if err := errors.Join(c.history.Draw(dir, &c.result, c.events, c.well), c.result.SaveUnfinished(os.Getenv("LEAF_REPORT"), &c.history)); err != nil {
 		c.t.Error(err)
 	}
 	var b strings.Builder

@@ -42,8 +42,8 @@ func TestMembers(t *testing.T) {
 		}
 		rng.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	}
-	m.check()
 	m.report(seed)
+	m.check()
 }
 
 // suffer has a fault strike, if the system has the means, and waits until its traces are gone.
@@ -52,6 +52,7 @@ func (m *memberSet) suffer(f memberFault) {
 	if f.missing != nil {
 		if err := f.missing(m); err != nil {
 			m.t.Logf("left out: %s: %v", f.name, err)
+			m.holes[f.name] = err.Error()
 			return
 		}
 	}
@@ -72,7 +73,8 @@ type memberSet struct {
 	servers []*memberServer
 	count   int // of servers that there have been
 	begin   time.Time
-	events  []labcheck.Event // the faults
+	events  []labcheck.Event  // the faults
+	holes   map[string]string // why others did not strike
 
 	history labcheck.History
 	highest atomic.Int64 // of the IDs received so far
@@ -98,7 +100,7 @@ var memberConfig = labConfig + "public_read: true\n"
 
 // newMemberSet returns three servers. With hungry each has a client that takes all kinds of batches.
 func newMemberSet(t *testing.T, text string, hungry bool) *memberSet {
-	m := &memberSet{t: t, config: config(t, "leaf.yaml", text), hungry: hungry, begin: time.Now(), over: make(chan struct{})}
+	m := &memberSet{t: t, config: config(t, "leaf.yaml", text), hungry: hungry, begin: time.Now(), holes: map[string]string{}, over: make(chan struct{})}
 	if canHost() {
 		m.lan, m.certs = newHost(t), filepath.Join(t.TempDir(), "certs")
 		m.must(m.lan.ip(true, "link add lan type bridge"), m.lan.ip(true, "link set lan up"))
@@ -302,6 +304,9 @@ func (m *memberSet) take(s *memberServer, n int) ([]leaf.Range, error) {
 	ranges, err := life.takeOf("segment", sampleTag, n)
 	if r.End = time.Since(m.begin); err != nil {
 		m.history.Fail(labcheck.Failure{Client: r.Client, Calls: 1, Begin: r.Begin, End: r.End, Err: err})
+		if errors.Is(err, errMisfit) {
+			m.history.Wrong(r.Client, err)
+		}
 		return nil, err
 	}
 	m.history.Add(r, ranges...)
@@ -364,9 +369,14 @@ func (m *memberSet) finish() {
 	}
 }
 
-func (m *memberSet) check() {
+// found ends the clients, and looks at all that they received.
+func (m *memberSet) found() error {
 	m.finish()
-	m.must(m.history.Unique(), m.history.Ordered(), m.history.Fits())
+	return errors.Join(m.history.Unique(), m.history.Ordered(), m.history.Fits())
+}
+
+func (m *memberSet) check() {
+	m.must(m.found())
 	ids, failed := m.history.Count()
 	m.t.Logf("%d faults, %d answered calls, %d IDs, no duplicate, %d calls failed, %v", len(m.events), m.history.Answered(), ids, failed, time.Since(m.begin).Round(time.Second))
 }
@@ -382,9 +392,13 @@ func (m *memberSet) report(seed uint64) {
 	if dir == "" {
 		return
 	}
-	took := time.Since(m.begin)
+	err, took := m.found(), time.Since(m.begin)
 	r := m.history.Result(0, took)
-	r.Test, r.Seed, r.Store, r.Scheme, r.Took, r.Nemeses = m.t.Name(), seed, "cluster", "members", took, map[string]int{}
+	r.Duplicates, _ = m.history.Duplicates(nil)
+	if err != nil {
+		r.Error = err.Error()
+	}
+	r.Test, r.Seed, r.Store, r.Scheme, r.Took, r.Nemeses, r.Holes = m.t.Name(), seed, "cluster", "members", took, map[string]int{}, m.holes
 	for _, e := range m.events {
 		r.Nemeses[e.Name]++
 	}

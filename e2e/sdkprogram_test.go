@@ -110,9 +110,11 @@ func (p *sdkProgram) note(r labcheck.Receipt, ranges []leaf.Range, err error) {
 			ids.Start = first.End
 		}
 	}
+	add := p.c.history.Add
 	for server, ranges := range bySource {
 		r.Server = server
-		p.c.history.Add(r, ranges...)
+		add(r, ranges...)
+		add = p.c.history.Extend // it is one call
 	}
 }
 

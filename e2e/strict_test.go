@@ -166,6 +166,7 @@ func (c *cluster) checkStrict() {
 	r, h := &c.result, c.history.Result(0, c.well, c.clients...)
 	r.Answered, r.Clients, r.Ranges, r.IDs, r.Calls, r.Failed, r.Silence = h.Answered, h.Clients, h.Ranges, h.IDs, h.Calls, h.Failed, h.Silence
 	r.Took = c.elapsed()
+	r.Duplicates, _ = c.history.Duplicates(nil)
 	if err != nil {
 		r.Error = err.Error()
 		c.t.Error(err)

@@ -56,7 +56,7 @@ func (s *server) takeOf(scheme, key string, n int) ([]leaf.Range, error) {
 		n -= int(r.End - r.Start)
 	}
 	if n != 0 {
-		return nil, fmt.Errorf("%d IDs are missing in %s", n, body)
+		return nil, fmt.Errorf("%w: %d IDs are missing in %s", errMisfit, n, body)
 	}
 	return ranges, nil
 }

@@ -57,6 +57,17 @@ func (h *History) Add(call Receipt, ranges ...leaf.Range) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.calls += int64(max(call.Calls, 1))
+	h.append(call, ranges)
+}
+
+// Extend records further ranges of a call that counts already: those of another server.
+func (h *History) Extend(call Receipt, ranges ...leaf.Range) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.append(call, ranges)
+}
+
+func (h *History) append(call Receipt, ranges []leaf.Range) {
 	for _, r := range ranges {
 		call.Range = r
 		h.receipts = append(h.receipts, call)

@@ -128,6 +128,16 @@ func TestPipelineCounts(t *testing.T) {
 	}
 }
 
+// The ranges that one call brought of a second server are compared, and are no second call.
+func TestExtendedCall(t *testing.T) {
+	h := history(call("a", 0, 1, 0, 10))
+	h.Extend(call("b", 0, 1, 0, 0), leaf.Range{Start: 9, End: 20}, leaf.Range{Start: 30, End: 31})
+	if r := h.Result(0, 1); r.Answered != 1 || r.Ranges != 3 || r.IDs != 22 {
+		t.Errorf("%+v", r)
+	}
+	wantError(t, "an ID of both", h.Unique(), "1 duplicates")
+}
+
 func TestAbove(t *testing.T) {
 	for what, c := range map[string]struct {
 		receipt lab.Receipt

@@ -103,6 +103,19 @@ func (r *Result) Strikes() (n int) {
 // time.
 func (r *Result) Save(dir string) error { return appendLine(dir, "results.jsonl", r) }
 
+// SaveUnfinished adds the result of a run that ended before its checks: its answers do not count, and
+// a report tells of it. It adds nothing for a run that took its time to the end, or without a folder.
+func (r *Result) SaveUnfinished(dir string, h *History) error {
+	if dir == "" || r.Took > 0 {
+		return nil
+	}
+	unfinished := *r
+	unfinished.Error = cmp.Or(h.Unique(), errUnfinished).Error()
+	return unfinished.Save(dir)
+}
+
+var errUnfinished = errors.New("it ended before its checks")
+
 // Results returns the results in the folder of a report, by test.
 func Results(dir string) ([]Result, error) {
 	all, err := readLines[Result](dir, "results.jsonl")

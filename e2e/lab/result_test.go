@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,21 @@ import (
 
 	"github.com/leaf-id/leaf/e2e/lab"
 )
+
+// A run that ended before its checks leaves a result, with an ID that came twice if there is one.
+func TestUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	twice := history(call("a", 0, 1, 0, 10), call("b", 0, 1, 9, 20))
+	for _, r := range []lab.Result{{Test: "TestA"}, {Test: "TestB", Took: time.Second}} {
+		if err := errors.Join(r.SaveUnfinished(dir, new(lab.History)), r.SaveUnfinished(dir, twice), r.SaveUnfinished("", twice)); err != nil {
+			t.Error(err)
+		}
+	}
+	all, err := lab.Results(dir)
+	if err != nil || len(all) != 2 || all[0].Error != "it ended before its checks" || !strings.HasPrefix(all[1].Error, "1 duplicates: issued twice") || all[1].Answered != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
 
 // Results saved at the same time are all kept unchanged.
 func TestResults(t *testing.T) {
