@@ -148,9 +148,51 @@ func TestBalanced(t *testing.T) {
 	if err := ten.balanced(); !errors.Is(err, errFewFaults) {
 		t.Errorf("got %v", err)
 	}
-	ten.searches = []lab.Search{{Undecided: true}}
+	ten.simulated = []lab.Schedules{{Kind: "tags", Answered: 100, Faults: 1, Searches: 10_000}}
+	ten.searches = []lab.Search{{}, {Undecided: true}}
 	if err := ten.balanced(); !errors.Is(err, errUndecided) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A kept run that failed, or did not notice a broken rule, is red, also behind later ones that did not.
+func TestKeptFailures(t *testing.T) {
+	for _, c := range []struct {
+		with report
+		want error
+	}{
+		{report{results: []scenario{{Result: lab.Result{Test: "TestA", Duplicates: 1}}}}, errFailed},
+		{report{results: sumResults([]lab.Result{{Test: "TestA", Error: "out of order\nand more"}, {Test: "TestA", Seed: 2, Nemeses: map[string]int{"killed": 1}}})}, errFailed},
+		{report{simulated: []lab.Schedules{{Kind: "tags", Error: "issued twice"}}}, errFailed},
+		{report{saboteurs: []lab.Saboteur{{Rule: "CAS"}, {Rule: "CAS", Sign: "issued twice"}}}, errUnnoticed},
+		{report{results: []scenario{{}}, simulated: []lab.Schedules{{Kind: "tags"}}, saboteurs: []lab.Saboteur{{Sign: "issued twice"}}}, nil},
+	} {
+		if err := c.with.balanced(); !errors.Is(err, c.want) {
+			t.Errorf("got %v, want %v", err, c.want)
+		}
+	}
+	r := report{results: sumResults([]lab.Result{{Test: "TestA", Error: "out of order\nand more"}, {Test: "TestB", Duplicates: 2}})}
+	if text := r.summary(); !strings.Contains(text, "* **A check failed:** A: out of order; B: 2 IDs came twice.\n") {
+		t.Errorf("the summary is\n%s", text)
+	}
+}
+
+// A run of real servers counts once, whichever folders are named.
+func TestRunCountsOnce(t *testing.T) {
+	first, copied := t.TempDir(), t.TempDir()
+	run := lab.Result{Test: "TestCluster/redis", Seed: 17, Answered: 100, Took: time.Minute}
+	again, other := run, run
+	again.Took = 2 * time.Minute // the faults of the seed once more
+	other.Test = "TestCluster/etcd"
+	for dir, all := range map[string][]lab.Result{first: {run, again, other}, copied: {run, other}} {
+		for _, r := range all {
+			must(t, r.Save(dir))
+		}
+	}
+	r, err := read(first, copied, first)
+	must(t, err)
+	if text := r.summary(); !strings.Contains(text, "**300 answered calls** of real servers") {
+		t.Errorf("the summary is\n%s", text)
 	}
 }
 

@@ -45,6 +45,17 @@ func sumResults(all []lab.Result) (sums []scenario) {
 	return sums
 }
 
+// distinctResults leaves out the runs that count already: of a folder named twice, or copied.
+func distinctResults(all []lab.Result) (some []lab.Result) {
+	for _, r := range all {
+		same := func(o lab.Result) bool { return o.Test == r.Test && o.Seed == r.Seed && o.Took == r.Took }
+		if !slices.ContainsFunc(some, same) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
 // distinct leaves out the results with schedules that count already: of a folder named twice, or
 // copied.
 func distinct(all []lab.Schedules) (some []lab.Schedules) {
@@ -110,12 +121,28 @@ func (r *report) summary() string {
 		}
 	}
 	name, share := r.largest()
-	return bullets(
+	lines := []string{
 		fmt.Sprintf("**%s answered calls** of real servers to %s distinct clients, in %d scenarios with %s faults: %s ranges, %s IDs. "+
 			"**%s of them came twice**; %s more did within documented limits, each with its cause. %s calls failed. The largest share of the answers, %.1f %%, is that of %s.",
 			number(all.Answered), number(all.Clients), len(r.results), number(int64(all.Strikes())), number(all.Ranges), number(all.IDs),
 			number(all.Duplicates), number(all.Documented), number(all.Failed), 100*share, name),
-		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %d.", number(int64(len(r.searches))), undecided))
+		fmt.Sprintf("%s searches for an order of the calls to a store; undecided: %d.", number(int64(len(r.searches))), undecided),
+	}
+	if failed := r.failed(); len(failed) > 0 {
+		lines = slices.Insert(lines, 1, "**A check failed:** "+strings.Join(failed, "; ")+".")
+	}
+	return bullets(lines...)
+}
+
+// failed says in which scenarios of real servers a check failed, and what it found. Other runs of
+// such a scenario do not make that undone.
+func (r *report) failed() (all []string) {
+	for _, c := range r.results {
+		if c.Error != "" || c.Duplicates > 0 {
+			all = append(all, c.Name()+": "+cmp.Or(firstLine(c.Error), number(c.Duplicates)+" IDs came twice"))
+		}
+	}
+	return all
 }
 
 // simulator is the summary of the simulator.
@@ -155,17 +182,24 @@ func (r *report) largest() (name string, share float64) {
 	return most.Name(), float64(most.Answered) / float64(max(sum, 1))
 }
 
-// searched counts the searches for an order, and those that did not decide.
-func (r *report) searched() (searches, undecided int64) {
+// tooUndecided reports whether more than one of a hundred searches for an order does not decide: of
+// those of real servers, or of the simulator, whose many must not hide the few others.
+func (r *report) tooUndecided() error {
+	var simulated, real lab.Schedules
 	for _, s := range r.searches {
-		if searches++; s.Undecided {
-			undecided++
+		if real.Searches++; s.Undecided {
+			real.Undecided++
 		}
 	}
 	for _, s := range r.simulated {
-		searches, undecided = searches+s.Searches, undecided+s.Undecided
+		simulated.Searches, simulated.Undecided = simulated.Searches+s.Searches, simulated.Undecided+s.Undecided
 	}
-	return searches, undecided
+	for _, s := range []lab.Schedules{real, simulated} {
+		if s.Undecided*100 > s.Searches {
+			return fmt.Errorf("%w: %d of %d", errUndecided, s.Undecided, s.Searches)
+		}
+	}
+	return nil
 }
 
 // Errors of the whole: it may be red though each part is green.
@@ -173,10 +207,12 @@ var (
 	errShare     = errors.New("one scenario has more than a tenth of the answered calls")
 	errUndecided = errors.New("more than one of a hundred searches for an order is undecided")
 	errFewFaults = errors.New("the simulator answered more than a hundred calls for each fault")
+	errFailed    = errors.New("a check failed")
+	errUnnoticed = errors.New("a broken rule was not noticed")
 )
 
 // balanced checks that no scenario has most of the answers, that each kind of the simulator's
-// schedules has enough faults, and that searches decide.
+// schedules has enough faults, that searches decide, and that no kept run has failed.
 func (r *report) balanced() error {
 	var errs []error
 	if name, share := r.largest(); share > 0.1 {
@@ -187,11 +223,20 @@ func (r *report) balanced() error {
 			errs = append(errs, fmt.Errorf("%w: %s: %s", errFewFaults, s.Kind, density(s)))
 		}
 	}
-	searches, undecided := r.searched()
-	if undecided*100 > searches {
-		errs = append(errs, fmt.Errorf("%w: %d of %d", errUndecided, undecided, searches))
+	for _, found := range r.failed() {
+		errs = append(errs, fmt.Errorf("%w: %s", errFailed, found))
 	}
-	return errors.Join(errs...)
+	for _, s := range r.simulated {
+		if s.Error != "" {
+			errs = append(errs, fmt.Errorf("%w: %s: %s", errFailed, s.Kind, firstLine(s.Error)))
+		}
+	}
+	for _, s := range r.saboteurs {
+		if s.Sign == "" {
+			errs = append(errs, fmt.Errorf("%w: %s in %s", errUnnoticed, s.Rule, s.Kind))
+		}
+	}
+	return errors.Join(append(errs, r.tooUndecided())...)
 }
 
 // causes lists the duplicates within documented limits.

@@ -32,13 +32,13 @@ func read(dirs ...string) (r report, err error) {
 		err = errors.Join(err, add(&r.parts, dir, lab.Parts), add(&results, dir, lab.Results), add(&r.simulated, dir, lab.Simulated),
 			add(&r.searches, dir, lab.Searches), add(&r.saboteurs, dir, lab.Saboteurs))
 	}
-	simulated := distinct(r.simulated)
-	if twice := len(r.simulated) - len(simulated); twice > 0 {
-		fmt.Printf("lab: %d results of the simulator are left out: their seeds count already\n", twice)
+	simulated, once := distinct(r.simulated), distinctResults(results)
+	if twice := len(r.simulated) - len(simulated) + len(results) - len(once); twice > 0 {
+		fmt.Printf("lab: %d results are left out: their seeds count already\n", twice)
 	}
 	r.parts = latest(r.parts, func(p lab.Part) string { return p.Name })
 	r.saboteurs = latest(r.saboteurs, func(s lab.Saboteur) string { return s.Rule + "\n" + s.What + "\n" + s.Kind })
-	r.results, r.simulated, r.days = sumResults(results), sumSchedules(simulated), days(simulated)
+	r.results, r.simulated, r.days = sumResults(once), sumSchedules(simulated), days(simulated)
 	return r, err
 }
 
