@@ -297,9 +297,14 @@ func (w *leaseWorld) run() {
 	w.heal()
 }
 
-// decided counts a search for an order, and leaves out that it took too long.
-func (w *world) decided(err error) error {
+// explained searches for an order of recorded calls, if there are any. It counts the search, and leaves
+// out that it took too long.
+func (w *world) explained(ops *lab.Ops, search func(*lab.Ops) error) error {
+	if ops.Len() == 0 {
+		return nil
+	}
 	w.searches++
+	err := search(ops)
 	if errors.Is(err, lab.ErrUndecided) {
 		w.undecided++
 		return nil
@@ -426,7 +431,7 @@ func (w *leaseWorld) check() error {
 		if w.db.lossy { // the registry forgets, and no order explains that
 			break
 		}
-		errs = append(errs, w.decided(w.opsOf(cellName(id)).CheckCell(text(w.initial(id)))))
+		errs = append(errs, w.explained(w.opsOf(cellName(id)), func(o *lab.Ops) error { return o.CheckCell(text(w.initial(id))) }))
 	}
 	return errors.Join(errs...)
 }

@@ -441,7 +441,7 @@ func (w *tagWorld) check() error {
 		errs = append(errs, w.history.Within(tag.Name, granted))
 		if w.fixed {
 			errs = append(errs, w.history.CheckLoss(tag.Name, lives...))
-			errs = append(errs, w.decided(w.opsOf(tag.Name).CheckCounter(tag.MaxID)))
+			errs = append(errs, w.explained(w.opsOf(tag.Name), func(o *lab.Ops) error { return o.CheckCounter(tag.MaxID) }))
 		}
 	}
 	return errors.Join(errs...)
