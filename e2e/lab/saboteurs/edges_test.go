@@ -5,6 +5,7 @@ package saboteurs
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -60,10 +61,9 @@ func TestEdges(t *testing.T) {
 			begun := time.Now()
 			out, err := e.run(t, root, programs[e.folder])
 			got := labcheck.Saboteur{Rule: e.fault, What: "a fault of the edge", Kind: e.folder + " " + e.tests, Schedules: 1, Took: time.Since(begun)}
-			if err == nil {
-				t.Errorf("%s of %s do not notice it", e.tests, e.folder)
+			if got.Sign = sign(out, err); got.Sign == "" {
+				t.Errorf("%s of %s do not notice it: %v\n%s", e.tests, e.folder, err, out)
 			} else {
-				got.Sign = string(firstFailure.Find(out))
 				t.Logf("noticed after %v: %s", got.Took.Round(time.Millisecond), got.Sign)
 			}
 			if dir := os.Getenv("LEAF_REPORT"); dir != "" {
@@ -75,7 +75,40 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-var firstFailure = regexp.MustCompile(`\w+_test\.go:\d+: .*|panic: .*`)
+// failureSigns are what failed tests print, the most telling first.
+var failureSigns = []*regexp.Regexp{regexp.MustCompile(`\w+_test\.go:\d+: .*|panic: .*|fatal error: .*`), regexp.MustCompile(`--- FAIL: .*`)}
+
+// sign is what the tests noticed; empty: nothing, or they were ended before.
+func sign(out []byte, err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, s := range failureSigns {
+		if found := s.Find(out); found != nil {
+			return string(found)
+		}
+	}
+	return ""
+}
+
+// Tests that were killed, or could not run, have noticed nothing.
+func TestSign(t *testing.T) {
+	failed := errors.New("exit status 1")
+	for _, c := range []struct {
+		out  string
+		err  error
+		want string
+	}{
+		{"ok", nil, ""}, {"", failed, ""}, {"warning: no tests to run", failed, ""},
+		{"--- FAIL: TestA (0.0s)\n    a_test.go:7: got 1\n", failed, "a_test.go:7: got 1"},
+		{"--- FAIL: TestA (0.0s)\n    help.go:7: got 1\n", failed, "--- FAIL: TestA (0.0s)"},
+		{"panic: test timed out after 30s\n", failed, "panic: test timed out after 30s"},
+	} {
+		if got := sign([]byte(c.out), c.err); got != c.want {
+			t.Errorf("%q, %v: got %q, want %q", c.out, c.err, got, c.want)
+		}
+	}
+}
 
 // run runs the tests with the fault.
 func (e edge) run(t *testing.T, root, program string) ([]byte, error) {
