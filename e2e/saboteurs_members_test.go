@@ -18,7 +18,7 @@ import (
 // A sabotagedTest is a rule to break, and the test of a package that notices.
 type sabotagedTest struct{ rule, what, folder, test string }
 
-// sabotagedMembers lists the rules of a cluster and of its restore.
+// sabotagedMembers lists the rules of a cluster, of its restore and of what proves that a process is dead.
 var sabotagedMembers = []sabotagedTest{
 	{"Cluster own start", "an empty directory starts a cluster by itself", "internal/cluster", "TestUnaddedServerIsRefused"},
 	{"Cluster unadded", "a server joins that nobody added", "internal/cluster", "TestUnaddedServerIsRefused"},
@@ -36,6 +36,8 @@ var sabotagedMembers = []sabotagedTest{
 	{"restore identity", "a restored store has the identity of the old one", "driver/kv", "TestRestore"},
 	{"restore holders", "restored worker IDs keep their holders", "worker", "TestRestored"},
 	{"restore floor", "restored worker IDs are free before lost leases have ended", "worker", "TestRestored"},
+	{"W8 birth time", "a state file with the inode of an earlier one is taken for that", "worker", "TestIdentityIsThatOfTheFile"},
+	{"W8 local file system", "a state file proves something on a network file system", "worker", "TestStateFileOnRemoteFileSystem"},
 }
 
 // TestSabotagedMembers breaks the rules of a cluster, and shows that the tests of the packages notice.
