@@ -147,10 +147,10 @@
 //     the worker ID meanwhile: it claims again. It also claims again if the registry agrees only
 //     after those times, or has a claim delay below this node's.
 //
-// Some failures can still make two holders issue the same ID: a holder that cannot reach the
-// present server for longer than the claim delay, or still uses a former one that runs on; a proxy
-// that switches back and forth; clocks of nodes and servers that differ by more than the tolerance;
-// and the loss of the very write that set or raised the claim delay.
+// Some failures can still make two holders issue the same ID: a holder that is paused, or cannot
+// reach the present server, for longer than the claim delay, or still uses a former one that runs on;
+// a proxy that switches back and forth; clocks of nodes and servers that differ by more than the
+// tolerance; and the loss of the very write that set or raised the claim delay.
 //
 // # Leases for other programs
 //
