@@ -202,7 +202,13 @@ func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error)
 // Swap forwards to the registry and records the call.
 func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
 	begin, off := s.w.now(), s.offset()
+	if next.Term == old.Term {
+		ctx = s.pauseBefore(ctx, "swap")
+	}
 	now, err := s.Registry.Swap(ctx, old, next)
+	if next.Term == old.Term && s.p.pauseAt("swapped") {
+		err = cmp.Or(s.p.await(), err)
+	}
 	if err == nil && next.Held() {
 		s.bounded(old, next, min(off, s.offset()))
 	}

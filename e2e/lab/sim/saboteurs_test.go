@@ -93,6 +93,7 @@ var saboteurs = []saboteur{
 	{"W9 tolerance", "lapses", "a lease has run out by the clock of the server before alone", twice},
 	{"W9 time of another", "lapses", "the time counts as that of the server before, which was asked for its incarnation", twice},
 	{"W9 late answer", "lapses", "an answer with the time has taken half of the time of its question, however long that was", twice},
+	{"W9 late agreement", "lapses", "an extension counts whenever the registry agrees to it", twice},
 	{"W9 safe tolerance", "lapses", "a start from the state file alone takes all clocks for one", twice},
 	{"W12 creation", "pools", "a claim creates the pool that a typo names", twice},
 	{"W12 layout", "pools", "a claim does not compare the program's layout", "another layout"},

@@ -50,7 +50,11 @@ func (w *lapseWorld) overtake(holder, heir *machine) {
 	if w.rng.IntN(2) == 0 {
 		p.pause()
 	} else { // within an extension
-		p.pauseSoon([]string{"answer", "time"}[w.rng.IntN(2)])
+		points := []string{"answer", "time"}
+		if w.random("swap").IntN(2) == 0 {
+			points = []string{"swap", "swapped"}
+		}
+		p.pauseSoon(points[w.rng.IntN(2)])
 	}
 	limit := p.serve.(*leaseServer).node.Keeper().Status().Horizon
 	before := w.db.cells.Snapshot()

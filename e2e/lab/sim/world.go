@@ -160,7 +160,7 @@ func (m *machine) wall() time.Time { return time.Now().Add(time.Duration(m.skew.
 type pauses struct {
 	at    int    // before this call, counted down; 0: not
 	after bool   // after the answer of that call instead
-	point string // after a "claim", the "answer" about the epoch or that with the "time", or before a call for the "epoch" or the "clock"
+	point string // after a "claim", the "answer" about the epoch or that with the "time", before a call for the "epoch" or the "clock", or before or after a "swap" without a claim
 }
 
 // A process is one life of a server.
