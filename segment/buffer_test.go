@@ -75,7 +75,7 @@ func TestTakeSpansSegments(t *testing.T) {
 	}
 }
 
-// A batch that may not wait takes all of its IDs from the stock or none: a part would be lost.
+// A batch that may not wait takes all of its IDs from the stock, or leaves it alone: a part would be lost.
 func TestTakeWithoutAWaitLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := segment.NewBuffer(newStore(t, 1, 100), "order", nil)

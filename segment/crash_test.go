@@ -12,7 +12,7 @@ import (
 )
 
 // A crashDisk is a folder of real files on a disk that, when the machine crashes, loses any of the
-// names and contents that were not synced. It takes part in each sync.
+// unsynced names and contents. It takes part in each sync.
 type crashDisk struct {
 	t       *testing.T
 	dir     string
@@ -65,8 +65,8 @@ func (d *crashDisk) sync(f *os.File) error {
 	return nil
 }
 
-// crash lists the possible contents after a crash: the old or the new names, and of each file what was synced,
-// or all or half of what was written since.
+// crash lists the possible contents after a crash: the old or the new names, and of each file the
+// synced content alone, or with all or half of the later writes.
 func (d *crashDisk) crash() {
 	for _, names := range []map[string]uint64{d.look(), maps.Clone(d.names)} {
 		for kept := range 3 {
@@ -89,8 +89,8 @@ func (d *crashDisk) crash() {
 	}
 }
 
-// Whenever the machine crashes, the memory can be opened again, has no mark that was never
-// remembered, and none from before it was last rewritten or closed.
+// Whenever the machine crashes, the memory opens again. It has no invented mark, and no mark from
+// before its last rewrite or Close.
 func TestMemoryOnCrashingDisk(t *testing.T) {
 	const tags = 3
 	var least, latest int64 // marks of each tag: synced, and remembered

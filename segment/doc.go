@@ -43,8 +43,8 @@
 //
 // A tag with strict order, periods or a mask has no stock. The store refuses its Advance, so that
 // a caller without knowledge of such tags gets an error; see [StrictStore] and [MaskedStore]. Callers that
-// wait share one call to the store, for exactly their number of IDs. A caller joins no call that was
-// already sent.
+// wait share one call to the store, for exactly their number of IDs. A caller never joins a call
+// under way.
 //
 // The numbers of a tag with a mask leave the process only hidden: by the key that the tag's option
 // names, and whose fingerprint it has. Without that key the process does not call the store. The mask
@@ -59,7 +59,7 @@
 //
 //   - The loan has one owner, the borrower, who names its version and gives the IDs up with the
 //     call. The call uses up the version, with any outcome.
-//   - The cursor is at the end of the loan only if nobody reserved anything since. It cannot have
+//   - The cursor is at the end of the loan only if no call reserved anything since. It cannot have
 //     moved on and returned: only another Return moves it back, of a later loan, and a buffer
 //     accepts only the latest loan, under its lock.
 //   - Every other caller's IDs depend only on the cursor at the instant of its own add,
@@ -72,7 +72,7 @@
 // # Giving back
 //
 // [Buffer.Close] seals every span, first to last, by swapping its cursor to the end. The result of
-// the swap is exact: callers before it own their IDs, callers after it get none. The buffer drops a
+// the swap is exact: callers before it own their IDs, callers after it fail. The buffer drops a
 // later grant. One conditional update gives the last contiguous run of the rest back ("if the run's
 // last grant was the counter's last write"). Runs that do not touch belong to different
 // allocations, and others may own the IDs between them. The condition that the counter is at the

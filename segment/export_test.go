@@ -41,7 +41,7 @@ func (b *Buffer) Advance(ctx context.Context, n int64, before string) (Grant, er
 	return b.advance(ctx, n, before)
 }
 
-// Await waits for the store as a caller does that has found no stock.
+// Await waits for the store like a caller without stock.
 func (b *Buffer) Await(ctx context.Context) error {
 	_, err := b.await(ctx, b.current.Load(), 1, false, time.NewTimer(b.opts.Wait))
 	return err

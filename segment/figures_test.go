@@ -55,7 +55,7 @@ func TestEachFigure(t *testing.T) {
 	}
 }
 
-// Zero options are the defaults, given ones stay, and none is changed in the caller's hands.
+// Zero options become the defaults, others stay, and the caller's own options never change.
 func TestDefaults(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	var memory Memory = lossyNotes{}
@@ -114,7 +114,7 @@ func (m *identityNotes) Remember(tag, _ string, mark Mark) error {
 	return nil
 }
 
-// An expecting store is told its identity.
+// An expecting store learns its identity.
 type expecting struct {
 	lyingStore
 	told []string
@@ -123,7 +123,7 @@ type expecting struct {
 func (s *expecting) Expect(identity string) { s.told = append(s.told, identity) }
 
 // The known store is the required one, the remembered one, or that of the first grant with an
-// identity, in this order; it is remembered once, and the store is told of it.
+// identity, in this order. The set remembers it once, and tells the store.
 func TestKnownStore(t *testing.T) {
 	for _, c := range []struct {
 		required, remembered string
@@ -280,7 +280,7 @@ func TestSpanModel(t *testing.T) {
 	})
 }
 
-// A run is the first one that is long enough, over as many spans as touch.
+// The first long enough run counts, over as many spans as touch.
 func TestRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var spans []*span

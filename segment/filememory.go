@@ -24,8 +24,7 @@ const (
 // memoryHeader begins the file. A higher number is the format of a newer release.
 const memoryHeader = "leaf-counters 1\n"
 
-// fsync makes a file, or the names in a folder, survive a crash of the machine. Tests see from it
-// what does not.
+// fsync makes a file, or the names in a folder, survive a crash of the machine. Tests replace it.
 var fsync = (*os.File).Sync
 
 // A FileMemory is a [Memory] of one store in a file. One process has it open.

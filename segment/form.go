@@ -95,8 +95,8 @@ func (f forms) take(tag Tag, old forms) {
 	}
 }
 
-// Form returns the form of a tag. If the latest listing of the store has none, it waits for another
-// one. An error wraps [leaf.ErrInvalid] where the tag has no form.
+// Form returns the form of a tag. If the latest listing of the store lacks it, Form waits for
+// another listing. If the tag has no form, the error wraps [leaf.ErrInvalid].
 func (s *Set) Form(ctx context.Context, tag string) (*textid.Form, error) {
 	if err := CheckTagName(tag); err != nil {
 		return nil, err

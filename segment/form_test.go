@@ -39,7 +39,7 @@ func TestFormOption(t *testing.T) {
 	}
 }
 
-// A form gives way only to longer texts, so none of them is that of two numbers.
+// A form gives way only to longer texts, so two numbers never share a text.
 func TestFormChange(t *testing.T) {
 	for _, tt := range []struct {
 		before, after string

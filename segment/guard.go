@@ -19,7 +19,7 @@ const (
 
 // A guard notices lost writes of a store: the counter, which only rises, grants IDs below some that
 // this node has seen, or another server answers, which may not know the last writes of the former
-// one. It narrows such a loss; a node that has seen nothing notices nothing.
+// one. It narrows such a loss; a node without knowledge notices nothing.
 type guard struct {
 	buffer  *Buffer
 	largest int64 // step of the tag, or grant, seen so far
@@ -75,7 +75,7 @@ func (g *guard) admit(grant Grant) (distance int64, err error) {
 		g.buffer.opts.Logger.Warn("the counter will not be remembered across a restart", "tag", g.buffer.tag, "err", err)
 	}
 	if grant.Period != "" && g.before == 0 {
-		g.dropPeriods() // there is one more
+		g.dropPeriods() // it is one more
 	}
 	return -1, nil
 }

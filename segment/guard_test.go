@@ -147,7 +147,7 @@ func TestGuardRemembers(t *testing.T) {
 }
 
 // Another process with the same memory gets the next range, and remembers it, before this one
-// checks its own: that is no lost write.
+// checks its own: no write was lost.
 func TestGuardSharesItsMemory(t *testing.T) {
 	memory := notes{}
 	store := &neighbour{newStore(t, 1, 10), memory}

@@ -28,7 +28,7 @@ type storeID struct {
 const identityTag = "\tstore"
 
 // StoreID returns the identity of the store, once it has granted IDs to this process or, with
-// [SetOptions.Memory], to an earlier one. Empty: it is not known yet, or the store has none.
+// [SetOptions.Memory], to an earlier one. Empty: it is not known yet, or the store has no identity.
 func (s *Set) StoreID() string {
 	s.each.id.mu.Lock()
 	defer s.each.id.mu.Unlock()

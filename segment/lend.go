@@ -61,7 +61,7 @@ func (b *Buffer) advance(ctx context.Context, n int64, before string) (Grant, er
 	}
 }
 
-// lend takes up to n IDs off the current span, or none if the caller should wait for the need.
+// lend takes up to n IDs off the current span. It takes no ID if the caller should wait for the need.
 func (b *Buffer) lend(ctx context.Context, n int64, before string, delivered bool) (s *span, g Grant, need int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,9 +107,9 @@ func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
 	return Grant{Range: r, Step: max(1, b.account.step), Version: b.loan.version, Store: s.from.store}
 }
 
-// takeBack puts the unused end of a caller's loan, from start on, back into the stock, if nobody took an ID off the stock since. It never accepts more than the loan: callers
-// need no trust with the IDs of others. As with [Returner], after an error the IDs are lost, and a
-// repeated call fails.
+// takeBack puts the unused end of a caller's loan, from start on, back into the stock, if the stock
+// lost no ID since. It never accepts more than the loan: callers need no trust with the IDs of
+// others. As with [Returner], after an error the IDs are lost, and a repeated call fails.
 func (b *Buffer) takeBack(ctx context.Context, last Grant, start int64) error {
 	if err := ctx.Err(); err != nil {
 		return err

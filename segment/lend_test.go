@@ -304,7 +304,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Two loans go back together only where nobody had an ID between them.
+// Two loans go back together only without an issued ID between them.
 func TestReturnOfTwoLoans(t *testing.T) {
 	for between, want := range map[int]error{0: nil, 1: leaf.ErrInvalid} {
 		b := segment.NewBuffer(newStore(t, 1, 1000), "order", nil)

@@ -193,7 +193,7 @@ func (q *strictQueue) within(g Grant) Grant {
 }
 
 // checkMasked reports why a call to the store for n IDs must not be answered with a grant of hidden
-// numbers. At the end of the mask there are fewer.
+// numbers. At the end of the mask a grant has fewer.
 func (g Grant) checkMasked(n int64) error {
 	if !g.Range.Empty() || len(g.Masked) == 0 || int64(len(g.Masked)) > n {
 		return fmt.Errorf("the server granted %d hidden numbers when asked for %d", len(g.Masked), n)

@@ -151,8 +151,7 @@ func TestMaskedOverflow(t *testing.T) {
 	}
 }
 
-// At the end of a mask those who wait together have what is left, also where a server hides the
-// numbers.
+// At the end of a mask the waiting callers share the rest, also if a server hides the numbers.
 func TestMaskedEndIsShared(t *testing.T) { synctest.Test(t, maskedEndIsShared) }
 
 func maskedEndIsShared(t *testing.T) {
@@ -206,7 +205,7 @@ func (s *hiding) AdvanceMasked(_ context.Context, _ string, n int64) (g segment.
 	return g, nil
 }
 
-// A server that lends numbers lends those that are left.
+// A lending server lends the remaining numbers.
 func TestMaskedEndIsLent(t *testing.T) {
 	set, _ := maskedSet(t, drivertest.MaskKeys, 999_998)
 	g, err := set.Server().AdvanceStrict(t.Context(), "order", nil, true, 5)

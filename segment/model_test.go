@@ -300,8 +300,8 @@ func (m *model) stop() {
 	}
 }
 
-// A buffer issues the IDs of its grants in their order, each once, and counts each: whatever calls
-// come, in whatever order, and however small the grants are.
+// A buffer issues the IDs of its grants in their order, each once, and counts each. Neither the
+// calls and their order nor the size of the grants changes that.
 func TestBufferAgainstModel(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ type Option struct {
 	Fixed bool
 }
 
-// OptionDescription tells people what a tag is for. Java Leaf's table has a column for it.
+// OptionDescription tells people the purpose of a tag. Java Leaf's table has a column for it.
 const OptionDescription = "description"
 
 // OptionOrder makes the IDs of a tag increase over all servers.

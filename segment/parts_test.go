@@ -17,7 +17,7 @@ import (
 	"github.com/leaf-id/leaf/mask"
 )
 
-// A grant contradicts what is known of its counter if it begins below, or if another server answers.
+// A grant contradicts the guard's knowledge if it begins below it, or if another server answers.
 func TestContradicts(t *testing.T) {
 	for _, c := range []struct {
 		mark  Mark
@@ -245,7 +245,7 @@ func TestCheckCalls(t *testing.T) {
 	}
 }
 
-// Names of periods are for tags that have them, and zones for machines that know them.
+// Only tags with periods take their names, and only machines with a zone know it.
 func TestPeriodsOfOtherTags(t *testing.T) {
 	now := time.Now()
 	if name, err := (TagOptions{}).PeriodOf("", now); name != "" || err != nil {
@@ -300,7 +300,7 @@ func TestOptionTable(t *testing.T) {
 	}
 }
 
-// A table that has grown is not made anew for each buffer.
+// A grown table is not rebuilt for each buffer.
 func TestTableRarelyGrows(t *testing.T) {
 	table := newTable()
 	const tags = 5000
@@ -383,7 +383,7 @@ func failSync(t *testing.T, err error) {
 	t.Cleanup(func() { fsync = before })
 }
 
-// A file is replaced only by one that is on the disk and locked.
+// Only a synced and locked file replaces another one.
 func TestRewriteIsWhole(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"no sync": func(t *testing.T, _ string) { failSync(t, errors.New("no sync")) },

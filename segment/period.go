@@ -33,10 +33,10 @@ type Period struct {
 
 // A PeriodCatalog is a [Catalog] of tags with periods.
 type PeriodCatalog interface {
-	// Periods lists the periods of a tag that have a counter, the first one first.
+	// Periods lists a tag's periods with a counter, the first one first.
 	Periods(ctx context.Context, tag string) ([]Period, error)
 
-	// RemovePeriod removes a period that is over, see [TagOptions.CheckRemoval]. The store keeps
+	// RemovePeriod removes a past period, see [TagOptions.CheckRemoval]. The store keeps
 	// its counter, and refuses the period from then on.
 	RemovePeriod(ctx context.Context, tag, period string) error
 }

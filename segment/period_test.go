@@ -114,8 +114,8 @@ func TestPeriodNames(t *testing.T) {
 
 // TestTenYearsOfPeriods lets ten years of virtual time pass over two servers of a store, with calls
 // around each hour at which a day may begin. Each answer names the period of a moment of its call,
-// the numbers of a period have neither a gap nor a duplicate, and there are as many periods as the
-// calendar has. In short mode it is one year.
+// the numbers of a period have neither a gap nor a duplicate, and every period of the calendar
+// occurs. In short mode it is one year.
 func TestTenYearsOfPeriods(t *testing.T) {
 	zones := []string{"Europe/Berlin", "America/New_York", "America/St_Johns", "Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca",
 		"Pacific/Apia", "Asia/Kathmandu"}

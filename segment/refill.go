@@ -239,7 +239,7 @@ func (b *Buffer) fetch(ctx context.Context, period string, n int64) (Grant, erro
 		}
 		grant.Store = b.opts.keptStore(grant.Store)
 		if grant.Masked != nil {
-			return grant, nil // of a server, which has a guard
+			return grant, nil // the server that hid the numbers has a guard
 		}
 		lift, err := b.guard.admit(grant)
 		if err != nil {

@@ -8,16 +8,15 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A relisting is a check of the store that has not begun. Callers share it who ask for unknown
-// tags while too many others are looked up: it lists their tags if the store has them.
+// A relisting is a future check of the store. Callers with unknown tags share it while too many
+// others are looked up: it lists their tags if the store has them.
 type relisting struct {
 	wanted map[string]struct{} // at most maxListed; s.mu is held until the check begins
 	done   chan struct{}       // closed when the check has ended
 }
 
 // relist asks for a check that begins after this call, and some time after the last one.
-// It returns a channel that is closed when the check has ended; nil: the last one failed. s.mu is
-// held.
+// The end of the check closes the returned channel; nil: the last check failed. s.mu is held.
 func (s *Set) relist(tag string) <-chan struct{} {
 	if s.lastCheck != nil {
 		return nil

@@ -35,8 +35,8 @@ func floodFor(ctx context.Context, set *segment.Set, n int) (stop func()) {
 	}
 }
 
-// However many names callers make up, a tag that was just created has IDs at its first use, and
-// the store is called a bounded number of times.
+// However many names callers make up, a new tag has IDs at its first use, and the number of calls
+// to the store is bounded.
 func TestFirstUseDuringAFlood(t *testing.T) {
 	for _, callers := range []int{100, 2000} { // these fill the places, and the buffers
 		t.Run(fmt.Sprint(callers), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestHashOfAnotherTag(t *testing.T) {
 	}
 }
 
-// While callers ask for too many unknown tags, those who cannot wait are told so.
+// While callers ask for too many unknown tags, an error tells that to callers who cannot wait.
 func TestFloodOfCallersWhoCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

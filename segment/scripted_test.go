@@ -10,7 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A scripted store grants what the test says of each call.
+// A scripted store grants by the test's word for each call.
 type scripted struct {
 	lyingStore
 	calls int
@@ -47,7 +47,7 @@ func TestEndOfASecondLift(t *testing.T) {
 	}
 }
 
-// Callers who have waited leave no need behind.
+// Callers leave no need behind after their wait.
 func TestNoNeedIsLeft(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Buffer) error{
 		"Next":           func(ctx context.Context, b *Buffer) error { _, err := b.Next(ctx); return err },

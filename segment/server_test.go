@@ -225,8 +225,7 @@ func TestFailedLiftCountsAsFailure(t *testing.T) {
 	})
 }
 
-// Buffers of tags that the store never granted leave memory once nobody asks for them, and no
-// earlier.
+// A buffer without a grant leaves memory once its callers stop asking, and no earlier.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

@@ -45,7 +45,7 @@ type Set struct {
 	nextList  *relisting          // that callers wait for, or nil
 	checking  bool                // a check is under way
 	checked   time.Time           // when the latest one ended
-	took      time.Duration       // how long that was under way
+	took      time.Duration       // by the latest one
 
 	ready  chan struct{}
 	wake   chan struct{} // holds one when the store must be checked now

@@ -6,13 +6,13 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// sealed is a cursor beyond the end of every span, far enough from the largest int64 that the adds
-// of late callers cannot wrap it.
+// sealed is a cursor beyond the end of every span, far enough from the largest int64 that later adds
+// cannot wrap it.
 const sealed = 1 << 62
 
 // A span is a granted range with a cursor. It serves once: a sealed span, or one with a successor,
-// never serves again. See "Lending" in the package's documentation for the one way in which a
-// cursor moves back.
+// never serves again. Only a returned loan moves a cursor back: see "Lending" in the package's
+// documentation.
 type span struct {
 	// What every call reads, and a call in a million writes.
 	start int64
@@ -26,7 +26,7 @@ type span struct {
 	_    [cacheLine - 8]byte
 }
 
-// An origin is a grant to a stock, which has no period and no hidden numbers. There may be very many.
+// An origin is a grant to a stock, without a period and hidden numbers. A stock may have very many.
 type origin struct {
 	numbers                        leaf.Range
 	step                           int64

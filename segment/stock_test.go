@@ -76,9 +76,9 @@ func checkBound(t *testing.T, store *drivertest.Faulty, step int64, buffers ...*
 	}
 }
 
-// coldStart is how long callers may wait for a store in all while the stock of an unused tag
-// grows to what the rate needs: two calls for each doubling, as one of them was sent before
-// much of the stock was used.
+// coldStart is how long callers may wait for a store in all while the stock of an unused tag grows
+// to the need of the rate: two calls for each doubling, as one of them left before the callers used
+// much of the stock.
 func coldStart(rate float64, latency time.Duration, step int64) time.Duration {
 	doublings := math.Log2(max(1, rate*(latency+loadTick).Seconds()/float64(step)))
 	return time.Duration(float64(latency) * (5 + 2*doublings))
@@ -161,8 +161,8 @@ func TestStockGrowsWithTheTimeOfUse(t *testing.T) {
 	})
 }
 
-// A tag that was idle keeps its stock. One whose stock comes to its end after all is topped up
-// before, however large the last allocation was.
+// An idle tag keeps its stock. Before the stock ends after all it is topped up, however large the
+// last allocation was.
 func TestIdleStockIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 100)
@@ -191,7 +191,7 @@ func TestIdleStockIsKept(t *testing.T) {
 	})
 }
 
-// Servers that share a tag hold a stock each, for what each of them issues.
+// Servers that share a tag hold a stock each, for their own part of the IDs.
 func TestStockOfEightServers(t *testing.T) {
 	for _, latency := range stockLatencies {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestStockOfEightServers(t *testing.T) {
 	}
 }
 
-// Many callers at once, each of which asks for its next ID when it has one.
+// Many callers at once. Each asks for its next ID when it has one.
 func TestStockOfManyCallers(t *testing.T) {
 	for _, latency := range stockLatencies {
 		synctest.Test(t, func(t *testing.T) {
@@ -263,8 +263,8 @@ func (s *below) Advance(ctx context.Context, tag string, n int64) (segment.Grant
 	return s.set.Server().Advance(ctx, tag, n, "")
 }
 
-// Levels multiply: a client behind a relay behind a server has the store grant eight times what it
-// issues, at most, and a multiple of the step.
+// Levels multiply: for a client behind a relay behind a server the store grants at most eight times
+// the issued IDs, and a multiple of the step.
 func TestStockOfLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = 100
@@ -305,8 +305,8 @@ func (r *receiver) Advance(ctx context.Context, tag string, n int64) (segment.Gr
 	return g, err
 }
 
-// Whatever callers, the network and the store do, a process is granted at most twice what it
-// issues, plus two steps. Calls whose answer is lost cost what they asked for.
+// However callers, the network and the store behave, a process gets at most twice its issued IDs,
+// plus two steps. A call with a lost answer costs all its IDs.
 func TestStockBound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		step := rapid.Int64Range(1, 300).Draw(rt, "step")
@@ -364,8 +364,8 @@ func TestStockBound(t *testing.T) {
 	})
 }
 
-// A caller who gives up leaves no growing memory behind: others who come with a batch that is as
-// large, and as short of time, get it in the end.
+// A caller who gives up leaves no growing memory behind: later callers with an equally large batch,
+// and as little time, get it in the end.
 func TestAbandonedBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

@@ -244,7 +244,7 @@ func (s *inexact) AdvanceStrict(ctx context.Context, tag, period string, n int64
 	return s.strictStore.AdvanceStrict(ctx, tag, period, n+s.more)
 }
 
-// A caller who has gone gets no numbers of a tag without a stock, and none are spent.
+// A vanished caller of a tag without a stock costs no numbers.
 func TestStrictCallerWhoHasGone(t *testing.T) {
 	set, store := stocklessSet(t, segment.Options{})
 	if _, err := set.Next(t.Context(), "strict"); err != nil {

@@ -18,8 +18,8 @@ import (
 // ErrNotCreated is wrapped by stores that do not exist yet: an init creates them.
 var ErrNotCreated = errors.New("the store was not created")
 
-// ErrDamaged is wrapped by stores that cannot read a counter, or its step: it must be set
-// anew, above every ID in use.
+// ErrDamaged is wrapped by stores that cannot read a counter, or its step: an operator must set
+// it again, above every ID in use.
 var ErrDamaged = errors.New("the tag is damaged")
 
 // ErrNeedsResize is wrapped by stores of several servers whose set does not fit together:
@@ -30,9 +30,9 @@ var ErrNeedsResize = errors.New("the set of servers must be resized")
 // backup is in its place every counter must be raised above the IDs in use.
 var ErrStoreDamaged = errors.New("the store is damaged or was replaced")
 
-// A Store durably advances named counters. Package drivertest defines, as a test
-// suite, what an implementation must do. All methods are safe for concurrent use
-// and return soon after ctx ends.
+// A Store durably advances named counters. Package drivertest defines the duties of an
+// implementation, as a test suite. All methods are safe for concurrent use and return soon
+// after ctx ends.
 type Store interface {
 	// Advance atomically and durably moves tag's counter forward by up to n and
 	// returns the non-empty range, of at most n IDs, that the caller now owns
@@ -66,10 +66,10 @@ type Grant struct {
 	// go up. A store with one counter per tag leaves it empty.
 	Source string
 
-	// Server identifies the server that answered, where the store consists of
-	// servers of which one may take over without the other's last writes. Empty, or
-	// always the same, where acknowledged writes are never lost. A change makes the reader distrust
-	// the counter (see the package documentation).
+	// Server identifies the answering server, if one server of the store may take over
+	// without the last writes of another. Empty, or always the same, if acknowledged writes
+	// are never lost. A change makes the reader distrust the counter (see the package
+	// documentation).
 	Server string
 
 	// Store is the identity of the store: drawn when it was created, kept in it, and read by
@@ -81,8 +81,8 @@ type Grant struct {
 	// grant is Guarded.
 	Period string
 
-	// Masked are the hidden numbers of a tag with a mask, in place of Range: from a server that has
-	// the key.
+	// Masked are the hidden numbers of a tag with a mask, in place of Range: from a server with the
+	// key.
 	Masked []int64
 
 	// Guarded says that the source is another server with a regression guard of its own. Its
@@ -90,8 +90,8 @@ type Grant struct {
 	Guarded bool
 
 	// Version names the write that made the grant, for [Returner]: no other write of the
-	// counter has it, not even one that comes to the same value, at least if the two are a
-	// second apart. Empty where the store takes nothing back.
+	// counter has it, not even a write of the same value, at least if the two are a second
+	// apart. Empty if the store takes nothing back.
 	Version string
 }
 
@@ -112,7 +112,7 @@ func (t Tag) Same(u Tag) bool {
 // A Lifter is a [Store] whose counters cannot be moved far by an Advance, because it
 // deals in small units.
 type Lifter interface {
-	// Lift moves the counter of a [Grant].Source up to floor, if it stands below. It
+	// Lift moves the counter of a [Grant].Source up to floor, if it is below. It
 	// never lowers a counter, and may be repeated.
 	Lift(ctx context.Context, tag, source string, floor int64) error
 }
@@ -121,7 +121,7 @@ type Lifter interface {
 type Returner interface {
 	// Return moves tag's counter back from last.Range.End to start if, and only if, the
 	// write that made the grant is the counter's last one: last.Version says so, and
-	// last.Server where that is not empty. A counter that merely stands at the same value
+	// last.Server where that is not empty. A counter of the same value alone
 	// proves nothing. Where the store lost the grant, it may have granted the same IDs to
 	// another process since. A Return is a write as well: the grant before the one that went
 	// back stays, because a process remembers where the counter stood.
@@ -143,8 +143,8 @@ type Lister interface {
 // A Digester is a [Store] that can tell for much less than a listing costs whether its tags are
 // the same as before.
 type Digester interface {
-	// Digest returns a text that is the same as before if the store has the same tags with the same
-	// steps and options, apart from the description, as then, and else another one. Empty: the store cannot tell.
+	// Digest returns the same text as before if the store still has the same tags, steps and
+	// options, apart from descriptions, and else another one. Empty: the store cannot tell.
 	Digest(ctx context.Context) (string, error)
 }
 
@@ -255,7 +255,7 @@ func (t Tag) Check() error {
 }
 
 // CheckTags reports, wrapping [leaf.ErrInvalid], why tags cannot be created together: one
-// of them cannot be created, or a name stands there twice.
+// of them cannot be created, or two have one name.
 func CheckTags(tags []Tag) error {
 	seen := make(map[string]bool, len(tags))
 	for _, tag := range tags {

@@ -65,7 +65,7 @@ func drain(t testing.TB, b *segment.Buffer) (n int64) {
 	}
 }
 
-// A batch that cannot be had during an outage leaves single calls what there is.
+// During an outage a failed batch leaves the stock to single calls.
 func TestBatchLeavesTheStock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
@@ -211,8 +211,8 @@ func TestHangingStore(t *testing.T) {
 	})
 }
 
-// A failing store is not hammered (Java Leaf made 510 calls in 22 ms), and a tag that was
-// never served is not asked for when no caller waits for it.
+// A failing store is not hammered (Java Leaf made 510 calls in 22 ms). Without a waiting caller the
+// set does not ask for a tag that never had IDs.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

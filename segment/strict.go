@@ -22,11 +22,11 @@ const (
 var ErrStrict = errors.New("the tag has strict order: its IDs come one call at a time")
 
 // A StrictStore is a [Store] that can have tags with strict order. Its Advance refuses them with
-// [ErrStrict]: whoever knows nothing of them cannot issue their IDs from a stock.
+// [ErrStrict], so a program without knowledge of strict order cannot issue their IDs from a stock.
 type StrictStore interface {
 	// AdvanceStrict is Advance for a tag with strict order, with n of at least 1 and a grant of
-	// exactly n IDs. It wraps [leaf.ErrUnknownTag] for a tag without. The IDs belong to those who
-	// waited for them before the call, and to nobody else.
+	// exactly n IDs. It wraps [leaf.ErrUnknownTag] for a tag without. The IDs belong only to the
+	// callers who waited for them before the call.
 	//
 	// It also advances the counter of a period, which it creates at the tag's MaxID; a counter
 	// never grants less than that. Without a name it is the present period, by the clock of the
@@ -65,7 +65,7 @@ func checkOrder(value string) error {
 	return nil
 }
 
-// AdvanceAny advances a tag of either order by n, at least 1, and grants the IDs to nobody. A tag
+// AdvanceAny advances a tag of either order by n, at least 1, past IDs that no caller gets. A tag
 // with periods is [ErrPeriodic], one with a mask [ErrMasked].
 func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, error) {
 	grant, err := store.Advance(ctx, tag, n)
@@ -78,9 +78,9 @@ func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, e
 	return grant, err
 }
 
-// A strictQueue issues the IDs of a tag with strict order. There is no stock: one call to the store
-// has exactly the IDs of those who wait when it is sent, and who comes later waits for the next one.
-// So an ID is above all those that anybody had before the request for it.
+// A strictQueue issues the IDs of a tag with strict order. It has no stock: one call to the store
+// has exactly the IDs of the callers who wait when it leaves, and later callers wait for the next
+// one. So an ID is above all IDs that any caller had before the request for it.
 type strictQueue struct {
 	buffer  *Buffer
 	refusal error // of calls that would make a stock: [ErrStrict], [ErrPeriodic] or [ErrMasked]
@@ -152,7 +152,7 @@ func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 	return Grant{}, q.buffer.exhausted(nil)
 }
 
-// next takes the callers of the next call to the store, and leaves out those who have gone. Without
+// next takes the callers of the next call to the store, and leaves out vanished ones. Without
 // any the goroutine ends.
 func (q *strictQueue) next() (calls []*strictCall, n int64) {
 	q.mu.Lock()
@@ -184,8 +184,8 @@ func (q *strictQueue) serve() {
 	}
 }
 
-// share takes the IDs of a call off a grant, which has too few for all at the end of a mask: those who
-// want no more than is left have them.
+// share takes the IDs of a call off a grant. At the end of a mask it has too few for all: callers
+// who want no more than the rest have them.
 func (q *strictQueue) share(all *Grant, c *strictCall) (Grant, error) {
 	n := c.n
 	if c.fewer {
@@ -318,7 +318,7 @@ func (s serverSet) queue(ctx context.Context, tag string) (*strictQueue, error) 
 // AdvanceStrict passes a call of a process with a [Set] of its own on to the store.
 //
 // The period is nil where the caller knows nothing of periods, and masked false where it knows nothing
-// of masks. At the end of a mask the grant has the IDs that are left, and wraps [leaf.ErrOverflow]
+// of masks. At the end of a mask the grant has the remaining IDs, and wraps [leaf.ErrOverflow]
 // without any.
 func (s serverSet) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (Grant, error) {
 	q, err := s.queue(ctx, tag)

@@ -50,7 +50,7 @@ func (s *strictStore) AdvanceStrict(ctx context.Context, _, _ string, n int64) (
 	return segment.Grant{Range: leaf.Range{Start: s.next - n, End: s.next}, Step: 1}, nil
 }
 
-// A caller never joins a call that was already sent, and one call serves all who wait.
+// A caller never joins a call under way, and one call serves all who wait.
 func TestStrictJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &strictStore{next: 1, held: make(chan error)}

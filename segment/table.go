@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// A table maps tags to buffers, and finds one without a lock. A buffer stands in the slot
+// A table maps tags to buffers, and finds one without a lock. A buffer is in the slot
 // that the hash of its tag names, or in the next free one. A filled slot is never freed:
-// searches for other tags must go on beyond it.
+// searches for other tags must continue beyond it.
 type table struct {
 	seed  maphash.Seed
 	slots atomic.Pointer[[]slot]
@@ -20,7 +20,7 @@ type table struct {
 
 type slot = atomic.Pointer[Buffer]
 
-// gone stands where a buffer was removed.
+// gone fills the slot of a removed buffer.
 var gone = new(Buffer)
 
 func newTable() *table {

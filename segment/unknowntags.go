@@ -12,13 +12,13 @@ import (
 )
 
 // A tag is unknown if it was neither in the latest listing of the store nor ever
-// granted anything: callers may ask for any name. What unknown tags cost is bounded, so
-// that those that exist are served however many others are asked for.
+// granted anything: callers may ask for any name. The cost of unknown tags is bounded, so
+// known tags are served however many others callers ask for.
 const maxUnknown = 1024 // buffers of unknown tags
 
 // maxListed is how many tags of a listing are kept by name, and maxHashed how many more as hashes.
-// Only what a tag costs depends on the hashes: one with the hash of another is looked up like a listed
-// one, and the store says that it has none of that name.
+// Only the cost of a tag depends on the hashes: one with the hash of another is looked up like a
+// listed one, and the store does not know it.
 var maxListed, maxHashed = 100_000, 2_000_000
 
 // An unknownTags is the buffers of unknown tags. Its lock is the innermost.
@@ -136,8 +136,8 @@ func (b *Buffer) confirmed() bool {
 	return b.end != nil || b.account.grants > 0
 }
 
-// logFailure logs the first of several failed calls to the store. Of tags that were
-// never granted anything, which may be very many, one a second is logged; b.mu is held.
+// logFailure logs the first of several failed calls to the store. Tags without a grant so far
+// may be very many: it logs one of them a second. b.mu is held.
 func (b *Buffer) logFailure(now time.Time, err error) {
 	args := []any{"tag", b.tag, "err", err}
 	if b.opts.set != nil && b.account.grants == 0 {
@@ -173,8 +173,8 @@ func (t *throttle) pass(now time.Time) (held int, ok bool) {
 	return held, true
 }
 
-// Check reports why tag has no IDs, and consumes none: the store does not know it, or
-// cannot be asked. A tag that may be new is looked up as [Set.Next] does.
+// Check reports why tag has no IDs: the store does not know it, or does not answer. It uses up
+// no ID. It looks up a possibly new tag as [Set.Next] does.
 func (s *Set) Check(ctx context.Context, tag string) error {
 	if s.lists(tag) {
 		return nil

@@ -222,8 +222,8 @@ func (unlisted) Tags(context.Context) iter.Seq2[segment.Tag, error] {
 	return func(func(segment.Tag, error) bool) {}
 }
 
-// A listing ends the buffer of a listed tag that has no IDs and that no caller asks for any more: its
-// failure would be reported for ever.
+// A listing ends the buffer of a listed tag without IDs and callers: its failure would be reported
+// for ever.
 func TestListedTagExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)

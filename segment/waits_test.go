@@ -93,7 +93,7 @@ func TestNoCallsAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Each call to the store, and the give-back, is told of at its beginning and its end.
+// The observer sees the beginning and the end of each call to the store, and of the give-back.
 func TestObserverOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string

@@ -66,8 +66,8 @@ func TestChecksOfAFailingStore(t *testing.T) {
 	}
 }
 
-// A deleted tag that was created again has IDs, whatever else the listing has: tags without a grant
-// do not stand in for it.
+// A recreated tag has IDs, however many other tags the listing has: tags without a grant do not
+// replace it.
 func TestRemovedTagComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
@@ -99,8 +99,8 @@ func TestRemovedTagComesBack(t *testing.T) {
 	})
 }
 
-// What a set keeps of a listing is bounded: names, then hashes from the second listing on, and the
-// wanted names always. With all of the names and hashes there are no others.
+// A set keeps a bounded part of a listing: names, then hashes from the second listing on, and the
+// wanted names always. If it keeps all names and hashes, it knows that no other tag exists.
 func TestListingIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		limits      [2]int
@@ -161,8 +161,8 @@ func TestDigestOfAPart(t *testing.T) {
 	})
 }
 
-// A check that a caller waits for begins at once where the last one was long ago. Where the store does
-// not answer nobody waits for one.
+// A check for a waiting caller begins at once if the last one was long ago. If the store does not
+// answer, callers do not wait for a check.
 func TestFormOfANewTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
@@ -207,7 +207,7 @@ func TestFormOfASlowStore(t *testing.T) {
 		if _, err := set.Form(t.Context(), "none"); err == nil || time.Since(begin) != segment.DefaultWait {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		late := segment.NewSet(store, nil) // which has no listing yet
+		late := segment.NewSet(store, nil) // without a listing yet
 		defer late.Close(t.Context())
 		_, err := late.Form(t.Context(), "order")
 		wantError(t, err, leaf.ErrExhausted)
@@ -302,7 +302,7 @@ func TestListingBreaksOff(t *testing.T) {
 	})
 }
 
-// A breaking store lists its tags, or none of them, and then fails.
+// A breaking store may list its tags, and then fails.
 type breaking struct {
 	*drivertest.Faulty
 	breaks, without atomic.Bool
@@ -389,7 +389,7 @@ func TestTotals(t *testing.T) {
 	})
 }
 
-// The set knows which store it has once that has granted IDs, or from its memory.
+// The set knows its store after the first grant, or from its memory.
 func TestStoreIDOfASet(t *testing.T) {
 	memory := notes{}
 	for _, want := range []string{"", "A"} {

@@ -11,9 +11,9 @@
 //
 // # What always holds
 //
-//  1. An ID is issued only in a tick that lies wholly between the floor and the limit
-//     of the lease of its worker ID. As no two leases of one worker ID share a time, no
-//     ID is issued twice, whatever any clock does.
+//  1. A generator issues an ID only in a tick that is wholly between the floor and the
+//     limit of the lease of its worker ID. Leases of one worker ID never share a time, so
+//     no ID is issued twice. No clock can change that.
 //  2. The IDs that a generator issues one after the other increase, also over a change
 //     of the worker ID: the new one begins in a later tick.
 //  3. A tick begins at most [Options.MaxAhead] after the time on the clock when an ID
@@ -25,31 +25,30 @@
 // # The protocol
 //
 // A slot is tick<<sequenceBits | sequence. A lease and its cursor, the next slot that no
-// caller has reserved, are one object behind one atomic pointer: a slot that was reserved
-// under one worker ID cannot be composed with another. The cursor only grows, by one
+// caller has reserved, are one object behind one atomic pointer: nobody can compose a
+// slot of one worker ID with another worker ID. The cursor only grows, by one
 // atomic add for an ID. When the sequence of a tick is used up, the add by itself goes on
 // in the next tick; the clock only pulls the cursor up to the present tick if it is
-// behind. So a clock that steps back, or stands still, costs time borrowed from the future
-// and nothing else.
+// behind. So a clock that steps back, or stops, costs only time borrowed from the future.
 //
 // The limit is the first slot that may not be issued: the least of the lease's limit
-// rounded down to a tick, the end of the tick that is MaxAhead beyond the clock, and the
-// end of the layout. It only grows, so that a check that was passed stays passed. Callers
+// rounded down to a tick, the end of the tick MaxAhead beyond the clock, and the end of
+// the layout. It only grows, so a passed check stays passed. Callers
 // see it as the gate. A caller who reserves the last slot below the gate shuts it, and
 // while it is shut no caller adds. A caller between reading the gate and the add may then
-// reserve beyond it. That slot is lost; there are at most as many of them as such callers,
-// as the gate opens only when the cursor is below the limit.
+// reserve beyond it. That slot is lost. Each such caller loses at most one, as the gate
+// opens only when the cursor is below the limit.
 //
-// Callers who find the gate shut join the wait queue. They sleep; slots are handed to them
-// in the order in which they came as the limit grows, and the gate opens when the queue is
-// empty. A call that cannot be served in time, by the clock and by what the queue needs, is
-// refused at once and reserves nothing.
+// Callers who find the gate shut join the wait queue and sleep. As the limit grows they
+// get slots in the order of their arrival, and the gate opens when the queue is empty. If
+// the clock and the needs of the queue show that a call cannot be served in time, it fails
+// at once and reserves nothing.
 //
 // Sealing swaps the cursor to a value beyond every limit. A caller who reserved before the
 // swap owns the slot and may take any time to return it. A caller who adds after it gets a
 // value beyond the gate, however long ago it loaded pointer and gate: swapping the pointer
-// alone would not do that. What the swap returns is exact, and gives the tick after the
-// last one reserved. Callers in the queue stay there and go on under the next lease, if
+// alone would not do that. The result of the swap is exact, and gives the tick after the
+// last reserved one. Callers in the queue stay there and continue under the next lease, if
 // one begins in time.
 //
 // # The clock
@@ -62,7 +61,7 @@
 // ends after some turns without traffic; the next call then finds the gate shut, reads the
 // clock itself, and starts the timer again.
 //
-// A lease has its limit grow only on request, see [worker.Lease.Need]. The request is
-// made in good time while there is traffic. The first call after a quiet time may find
-// a limit in the past; it waits in the queue until the lease has grown.
+// The limit of a lease grows only on request, see [worker.Lease.Need]. Traffic makes the
+// request in good time. The first call after a quiet time may find a limit in the past; it
+// waits in the queue until the lease has grown.
 package snowflake

@@ -12,8 +12,8 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// A batch reserves all of its slots below the gate or none. One that ends at the gate shuts it; one of
-// a tick skips the rest of the tick before where it must.
+// A batch reserves all of its slots below the gate, or fails. If it ends at the gate it shuts it. A
+// batch of one tick skips the rest of the tick before, if it must.
 func TestBatchesAtTheGate(t *testing.T) {
 	const none = math.MaxUint64
 	for _, c := range []struct {
@@ -302,7 +302,7 @@ func TestDeadlineOfABatch(t *testing.T) {
 	})
 }
 
-// A run on the slow way begins behind the rest of a tick that is too short for it.
+// If the rest of a tick is too short for a run, the slow way begins the run behind it.
 func TestRunBehindAShortRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newHeld(t, leafLayout, &Options{RandomStart: 1})

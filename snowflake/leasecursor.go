@@ -43,7 +43,7 @@ type leaseCursor struct {
 	end     uint64 // one past the last slot of the layout
 	first   uint64 // where the cursor began
 	limit   uint64
-	base    uint64 // the cursor up to which account has counted; slots beyond were reserved
+	base    uint64 // account has counted the slots below this cursor; those beyond were reserved
 	last    uint64 // one past the last reserved slot below base; 0: no such slot
 	issued  uint64 // how many were
 	allowed struct {

@@ -127,8 +127,8 @@ func (n *Node) start() {
 }
 
 // Close ends the node and hands the worker ID back. If ctx ends first, Close returns its error, and
-// the node goes on handing back. An error reports that the worker ID was not handed back in time;
-// its lease then runs out by itself.
+// the node still hands back. An error reports that the worker ID was not handed back in time; its
+// lease then runs out by itself.
 func (n *Node) Close(ctx context.Context) error {
 	n.stop()
 	if n.stopped == nil {

@@ -192,7 +192,7 @@ func (r *stuckRegistry) Swap(ctx context.Context, old, new worker.Record) (worke
 	return r.Registry.Swap(ctx, old, new)
 }
 
-// A Close ends with its context, and the node goes on handing back.
+// A Close ends with its context, and the node still hands back.
 func TestCloseEndsWithItsContext(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
 		reg := &stuckRegistry{Registry: memory.New().Registry(), freed: make(chan struct{})}
@@ -216,7 +216,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A node that was never started has nothing to close, and no other error becomes one of its worker ID.
+// An unstarted node has nothing to close, and no other error becomes one of its worker ID.
 func TestCloseBeforeStart(t *testing.T) {
 	n, err := snowflake.NewNode(memory.New().Registry(), nil)
 	if err != nil {

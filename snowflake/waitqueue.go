@@ -17,13 +17,13 @@ type waiter struct {
 	place  *list.Element
 }
 
-// A piece is a run of slots that was reserved on a cursor.
+// A piece is a run of reserved slots of a cursor.
 type piece struct {
 	cursor   *leaseCursor
 	from, to uint64
 }
 
-// A waitQueue is the calls that wait, in the order in which they came.
+// A waitQueue is the waiting calls, in the order of their arrival.
 type waitQueue struct {
 	list    list.List
 	backlog uint64 // what all of them lack
@@ -69,7 +69,7 @@ func (q *waitQueue) serve(l *leaseCursor, open bool) {
 	}
 }
 
-// batch reserves n slots below the gate, or none.
+// batch reserves n slots below the gate, or fails.
 func (l *leaseCursor) batch(n, gate uint64) (from uint64, ok bool) {
 	for {
 		from = l.cursor.Load()
@@ -113,14 +113,14 @@ func (g *Generator) join(ctx context.Context, n uint64) (*waiter, time.Duration,
 	g.refresh(now)
 	timeout := g.remainingWait(now)
 	budget := timeout
-	if end, ok := ctx.Deadline(); ok && n > 1 { // at the deadline, what a batch has got by then is lost
+	if end, ok := ctx.Deadline(); ok && n > 1 { // at the deadline a batch loses its slots
 		budget = min(budget, max(time.Until(end), 0))
 	}
 	if err := g.checkBudget(now, n, budget); err != nil {
 		g.refused++
 		return &waiter{}, 0, err
 	}
-	if ctx.Err() != nil && !g.stocked(n) { // what it got could only be lost
+	if ctx.Err() != nil && !g.stocked(n) { // it could only lose its slots
 		return &waiter{}, 0, ended(ctx)
 	}
 	w := g.queue.join(n)
@@ -195,7 +195,7 @@ func (g *Generator) checkBudget(now int64, n uint64, budget time.Duration) error
 	return nil
 }
 
-// unavailable returns why there are no slots now; g.mu is held.
+// unavailable returns why the generator has no slots now; g.mu is held.
 func (g *Generator) unavailable(now int64) error {
 	l := g.current.Load()
 	switch {

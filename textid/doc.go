@@ -6,7 +6,7 @@
 //	INV-{period:yyyyMMdd}-{n:6}{check:luhn}
 //	{n:base32:13}
 //
-// Characters outside braces stand for themselves. The fields are
+// Characters outside braces are literal. The fields are
 //
 //	{n}  {n:6}  {n:base36}  {n:base32:13}   the number, in base10, base36, base58 or base32
 //	{period:yyyyMMdd}                       the first day of the number's period
@@ -23,7 +23,7 @@
 //
 // The check digits are luhn (one digit), mod11-10 (ISO 7064, one digit) and mod97-10 (ISO 7064, two
 // digits). They cover all digits before them. Mod97-10 also covers letters, as in an IBAN: A is 10
-// and Z is 35. The other two need a decimal {n}, and none goes with base58.
+// and Z is 35. The other two need a decimal {n}. Base58 allows no check digits.
 //
 // [Form.Decode] is the exact inverse of [Form.Encode]. It accepts no text that Encode does not
 // write, so no other case, no missing zeros and no wrong check digit.

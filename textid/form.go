@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A Number is what a [Form] writes.
+// A Number is the content of a text in a [Form].
 type Number struct {
 	N      int64     // not negative
 	Period time.Time // the first day of the period, as a date in UTC; zero without {period}

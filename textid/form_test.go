@@ -43,7 +43,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestBijective reads every text of a few characters: it is that of one number, or of none.
+// TestBijective reads every text of a few characters: it has one number, or is not a text of the form.
 func TestBijective(t *testing.T) {
 	const alphabet = "0123456789AZaz-"
 	for _, template := range []string{"{n:3}", "{n}", "{n:2}{check:luhn}", "{n}{check:mod11-10}", "{n:base36:2}", "{n:base58:2}", "A{n:base32:2}", "{n:1}{check:mod97-10}", "{key}{n:2}"} {

@@ -45,7 +45,7 @@ func startLab(t *testing.T) string {
 	return server.URL
 }
 
-// send makes a request of the lab and reads a JSON answer into v unless that is nil.
+// send makes a request of the lab and reads a JSON answer into v, if v is not nil.
 func send(t *testing.T, method, url string, v any) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)

@@ -41,7 +41,7 @@ func newNode(w *world, i int) (*node, error) {
 //	kill     ends it, as kill -9 does      start   starts it
 //	pause    freezes it                    resume  ends that
 //	lose     its answers are lost          slow    its answers take half a second longer
-//	refuse   nobody can connect            silence it takes requests and does not answer
+//	refuse   it refuses connections        silence it takes requests and does not answer
 //	pass     ends these four
 //	empty    kill, and its store is replaced by an empty one with the same tags; then start
 func (n *node) harm(name string) error {
@@ -95,7 +95,7 @@ func (n *node) signal(s syscall.Signal) error {
 	return n.cmd.Process.Signal(s)
 }
 
-// empty replaces the store, and has nobody connect before it is complete.
+// empty replaces the store, and refuses connections until the new one is complete.
 func (n *node) empty() error {
 	_, mode := n.proxy.now()
 	n.proxy.set("refuse")

@@ -14,7 +14,7 @@ const slowness = 500 * time.Millisecond
 // A proxy forwards TCP connections to a server that moves from port to port.
 type proxy struct {
 	listener net.Listener
-	calls    atomic.Int64 // of Advance, where there is no TLS
+	calls    atomic.Int64 // of Advance; only without TLS
 
 	mu     sync.Mutex
 	target string

@@ -34,7 +34,7 @@ func parseSpec(q url.Values) (spec, error) {
 	return s, nil
 }
 
-// A world is a few servers with one store. Its exported fields are what a test gets to know.
+// A world is a few servers with one store. A test sees its exported fields.
 type world struct {
 	Name      string   `json:"world"`
 	URL       string   `json:"url"` // of all servers

@@ -1,5 +1,5 @@
-// Package cli is what the commands leaf and leaf-bench share: flags, errors with hints, and calls
-// to a server.
+// Package cli has the common parts of the commands leaf and leaf-bench: flags, errors with hints,
+// and calls to a server.
 package cli
 
 import (
@@ -31,7 +31,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 }
 
 // flagError adds the flag of the nearest name to the error of an unknown one. A group of commands has
-// few flags: after a word that is none of its commands, that word is the error.
+// few flags: after an unknown command, that word is the error.
 func flagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return UnknownCommand(cmd, words[0])

@@ -13,7 +13,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Print writes what a command has to say: v as JSON, or the text.
+// Print writes the result of a command: v as JSON, or the text.
 func Print(w io.Writer, asJSON bool, v any, format string, args ...any) error {
 	if asJSON {
 		return PrintJSON(w, v)

@@ -15,7 +15,7 @@ type former interface {
 	Form(ctx context.Context, tag string) (*textid.Form, error)
 }
 
-// Form returns the form of a tag. It wraps [leaf.ErrInvalid] where the key has none.
+// Form returns the form of a tag. For a key without a form it wraps [leaf.ErrInvalid].
 func (i *Issuer) Form(ctx context.Context, scheme, key string) (*textid.Form, error) {
 	source, err := i.source(scheme, key)
 	if err != nil {

@@ -58,7 +58,7 @@ func (id ID) Append(dst []byte) []byte {
 type IDs struct {
 	Ranges []leaf.Range
 	Texts  Texts
-	Period string // that the numbers belong to; empty: they have none
+	Period string // of the numbers; empty: they belong to no period
 }
 
 // Texts are text IDs. Reading makes them, so that an unwritten answer takes no memory.

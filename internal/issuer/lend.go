@@ -27,8 +27,7 @@ func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string
 }
 
 // AdvanceStrict takes n IDs, 1 … [Issuer.MaxRange], of a tag with strict order, periods or a mask. A
-// nil period is that of a caller who knows nothing of periods; masked is false for one who knows
-// nothing of masks.
+// nil period tells that the caller knows nothing of periods, and masked whether it knows masks.
 func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err == nil {

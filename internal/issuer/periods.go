@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// Periods lists the periods of a tag that have a counter. It wraps [leaf.ErrUnknownTag] or
+// Periods lists a tag's periods with a counter. It wraps [leaf.ErrUnknownTag] or
 // [leaf.ErrUnsupported].
 func (t *Tags) Periods(ctx context.Context, name string) ([]segment.Period, error) {
 	catalog, err := t.periods(name)
@@ -22,7 +22,7 @@ func (t *Tags) Periods(ctx context.Context, name string) ([]segment.Period, erro
 	return all, failed(err)
 }
 
-// RemovePeriod removes a period that is over, for good. It wraps [leaf.ErrInvalid] for any other.
+// RemovePeriod removes a past period, for good. It wraps [leaf.ErrInvalid] for any other.
 func (t *Tags) RemovePeriod(ctx context.Context, name, period string) error {
 	catalog, err := t.periods(name)
 	if err != nil {

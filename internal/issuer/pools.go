@@ -17,7 +17,7 @@ type LeaseStats struct{ Claimed, Renewed, Released, Refused int64 }
 // leases are the pools of a registry as a server knows them.
 type leases struct {
 	pools                               *worker.Pools
-	unfit                               error // why there are none
+	unfit                               error // why this server has no pools
 	claimed, renewed, released, refused atomic.Int64
 }
 

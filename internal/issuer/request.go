@@ -6,18 +6,18 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// A Request is what a caller wants of [Issuer.Issue].
+// A Request is a caller's wish to [Issuer.Issue].
 type Request struct {
 	Scheme, Key string
 	N           int
 	Period      string // empty: the present one
 	Stockless   bool   // the tag has no stock, see [Issuer.Stockless]
 	Contiguous  bool   // the IDs follow one another
-	Ranges      bool   // as few ranges as there are, of up to [Issuer.MaxRange] IDs
+	Ranges      bool   // as few ranges as possible, of up to [Issuer.MaxRange] IDs
 	Form        bool   // as texts in the form of the tag
 }
 
-// Issue returns the IDs of a request. It takes none of a tag without a form if texts are wanted.
+// Issue returns the IDs of a request. A request for texts of a tag without a form uses up no ID.
 func (i *Issuer) Issue(ctx context.Context, r Request) (IDs, error) {
 	if !r.Form {
 		return i.take(ctx, r)

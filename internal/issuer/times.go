@@ -8,8 +8,8 @@ import (
 	"github.com/leaf-id/leaf/snowflake"
 )
 
-// Times makes the IDs of a time-based scheme, of time, worker ID and sequence. A key that is the
-// name of a layout of the scheme means that layout; every other key is a label of the default one.
+// Times makes the IDs of a time-based scheme, of time, worker ID and sequence. The name of a layout
+// as the key means that layout; every other key is a label of the default one.
 type Times struct {
 	scheme     string
 	generators map[string]*snowflake.Generator // by the name of their layout
@@ -28,9 +28,8 @@ func NewTimes(scheme string, layouts Layouts, generator func(layout string) *sno
 	return t
 }
 
-// generator returns what makes the IDs of a key. The name of a built-in layout that is
-// not served is not a label: a caller that asks for numbers that JavaScript can hold must
-// not get others.
+// generator returns the generator of a key. The name of an unserved built-in layout is not a
+// label: a caller that asks for numbers that JavaScript can hold must not get others.
 func (t *Times) generator(key string) (*snowflake.Generator, error) {
 	if g, ok := t.generators[key]; ok {
 		return g, nil

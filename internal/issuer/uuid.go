@@ -9,15 +9,14 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// UUIDs is the [Source] of UUIDs: of version 4, which are random, under the key v4, and
-// of version 7, which begin with the time, under v7 and under every other key, which is
-// a label. They need no store, no worker ID and no other server; that they are unique
-// rests on 122 and 62 random bits.
+// UUIDs is the [Source] of UUIDs: of random ones (version 4) under the key v4, and of those
+// that begin with the time (version 7) under every other key, a label. They need no store,
+// no worker ID and no other server: 122 and 62 random bits make them unique.
 //
 // All of version 7 in a process are one ascending sequence: each is greater than all
 // whose making had ended before its own began, as text and as bytes, also within a
-// millisecond and when the clock has been set back. Then, and where more than 3.9
-// million a second are asked for, the time in them runs ahead of the clock.
+// millisecond and when the clock has been set back. Then, and if callers ask for more than
+// 3.9 million a second, the time in them runs ahead of the clock.
 type UUIDs struct{}
 
 // Next returns a UUID of 36 lower-case characters. It fails for a key that names another

@@ -61,7 +61,7 @@ func (w *Workers) Mine(id int64) bool {
 	return s.Held && s.Worker == id
 }
 
-// List returns the records of all worker IDs of servers that were ever claimed, by number.
+// List returns the records of all worker IDs that servers ever claimed, by number.
 func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -75,8 +75,8 @@ func (w *Workers) List(ctx context.Context) ([]worker.Record, error) {
 // maxStarts bounds how many starts [Workers.Starts] lists.
 const maxStarts = 100
 
-// Starts returns the latest starts of processes, the last one first, and how many there
-// were, where each uses up a worker ID of its own; ok says whether that is so.
+// Starts returns the latest starts of processes, the last one first, and their number, if each
+// start uses up a worker ID of its own; ok reports whether that is so.
 func (w *Workers) Starts(ctx context.Context) (list []worker.Start, supply worker.Supply, ok bool, err error) {
 	d, ok := w.registry.(worker.Disposable)
 	if !ok {
@@ -102,7 +102,7 @@ func (w *Workers) Supply() (supply worker.Supply, ok bool) {
 
 // Free makes a worker ID claimable that no server holds any more, as [worker.Free]
 // says, and returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker
-// ID that was never claimed, [ErrHeld] for that of this process,
+// ID without a claim so far, [ErrHeld] for that of this process,
 // [worker.ErrConflict] if it was changed meanwhile, and [leaf.ErrUnsupported] where
 // worker IDs are used once.
 func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
@@ -140,8 +140,8 @@ func (w *Workers) free(ctx context.Context, id int64) (worker.Record, error) {
 	return record, failed(err)
 }
 
-// failed is the error of a registry that cannot be asked. The log has it too: not every
-// caller is told.
+// failed is the error of a registry that does not answer. It goes to the log too: not every
+// caller sees it.
 func (w *Workers) failed(err error) error {
 	w.log.Warn("the registry of worker IDs does not answer", "err", err)
 	return fmt.Errorf("%w: %w", ErrRegistry, failed(err))

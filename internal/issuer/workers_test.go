@@ -23,7 +23,7 @@ func (k *keeper) Status() worker.Status {
 }
 func (k *keeper) Err() error { return k.err }
 
-// registry returns one in which another node holds workers 0 and 1 for an hour.
+// registry returns a registry in which another node holds workers 0 and 1 for an hour.
 const pooled = 1 << 32 // the first worker ID of the first pool
 
 func registry(t *testing.T) *kv.Registry {
