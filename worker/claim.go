@@ -18,8 +18,8 @@ const maxRivals = 16
 // whose worker IDs are locked.
 const maxFree = 1024
 
-// begin gets a lease. It hands back the lease of an earlier process that is certainly dead, and
-// claims a worker ID. Without an answer from the registry it continues the earlier lease.
+// begin gets a lease. It hands back the lease of a certainly dead earlier process, and claims a
+// worker ID. Without an answer from the registry it continues the earlier lease.
 func (k *Keeper) begin(ctx context.Context) (*heldLease, error) {
 	k.unlock()
 	k.clock.anchor() // no lease is held: the wall clock may move the time either way, and is checked below
@@ -279,7 +279,7 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 }
 
 // spread orders candidates. All nodes try the first, so that few nodes have low worker IDs. Each
-// candidate that is lost to another node shows a crowd, so the next one is drawn from twice as many:
+// candidate lost to another node shows a crowd, so the next one is drawn from twice as many:
 // n nodes that start at once need about log n candidates each.
 func spread(ids []int64) {
 	for i := 1; i < min(len(ids), maxRivals); i++ {
@@ -288,8 +288,8 @@ func spread(ids []int64) {
 	}
 }
 
-// unused returns the cells from base up to base + limit that may be claimed at the time now: those
-// without a holder before those whose lease ran out, low ones before high ones. If it returns none,
+// unused returns the cells from base up to base + limit that a node may claim at the time now: those
+// without a holder before those whose lease ran out, low ones before high ones. Without such cells
 // first is the earliest end of a lease.
 func unused(v view, base, limit int64, now time.Time) (cells []int64, first time.Time) {
 	var expired []int64

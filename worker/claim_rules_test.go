@@ -57,7 +57,7 @@ func (r *scripted) Swap(_ context.Context, old, next Record) (Record, error) {
 	return next, nil
 }
 
-// swaps returns how many swaps there were.
+// swaps returns the number of swaps.
 func (r *scripted) swaps() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -141,7 +141,7 @@ func TestCheckClock(t *testing.T) {
 	}
 }
 
-// The registry's time was right in the middle of the question, and goes on with the monotonic clock.
+// The registry's time was right in the middle of the question, and continues with the monotonic clock.
 func TestReadClock(t *testing.T) {
 	c := &stillClock{wall: now, mono: time.Hour}
 	r := &scripted{clock: now.Add(-time.Minute)}

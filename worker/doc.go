@@ -38,7 +38,7 @@
 // Lose. If a swap fails, or its outcome is unknown, the keeper reads the record. If it finds its
 // own write there, the write counts only after the registry has acknowledged another swap from it:
 // a database may show an unsynced write and then lose it. If it finds another instance, or a record
-// without one, that is not older than its own, the worker ID was taken: the keeper seals the
+// without one, and it is not older than its own, the worker ID was taken: the keeper seals the
 // generators at once and claims another ID. If it finds no record or an older one, the registry has
 // lost writes: the keeper puts its record back, counts the loss and reports it.
 //
@@ -161,18 +161,18 @@
 //
 //   - An operator creates a pool with its layout, which never changes. A claim never creates one: a
 //     typo in its name would begin a second space of equal IDs.
-//   - A limit is the registry's time plus the TTL, whatever clock the program has. A server whose
+//   - A limit is the registry's time plus the TTL; the program's clock does not count. A server whose
 //     clock differs from the registry's by more than the tolerance grants nothing.
 //   - A floor is the replaced horizon, or the registry's time less the tolerance if that is later: a
-//     registry that was restored from a backup does not know the horizons since. Once the leases
-//     before the restore have ended, new ones begin above them.
-//   - The record's instance is the secret of the lease. If the answer to a claim is lost, nobody
-//     knows the secret, and the worker ID stays taken up to its limit.
+//     registry restored from a backup does not know the horizons since. Once the leases before the
+//     restore have ended, new ones begin above them.
+//   - The record's instance is the secret of the lease. If the answer to a claim is lost, so is the
+//     secret, and the worker ID stays taken up to its limit.
 //   - A renewal needs the secret and always writes: an answer from a read alone may come from a
 //     registry that has lost the lease. It never lowers the limit. If the outcome of its swap is
 //     unknown, a second swap has to be acknowledged. A renewal counts only if its answer comes
 //     before the old limit by the registry's clock: later another program may have had the worker
-//     ID, and a registry that was restored from a backup does not know of that.
+//     ID, and a registry restored from a backup does not know of that.
 //   - A release names the latest time in an issued ID, and lowers the horizon to the time after it,
 //     but never below the lease's floor, which the record keeps. The program stops its generator
 //     first.

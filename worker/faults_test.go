@@ -144,7 +144,7 @@ func TestRegistryLostWrites(t *testing.T) {
 }
 
 // A registry loses a claim, and deals the worker ID out again before the first holder looks. The
-// first holder's IDs until then lie below the floor of the second one.
+// first holder's IDs until then are below the floor of the second one.
 func TestRegistryLostClaimAndAnotherClaimed(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world) {
 		w.lossy.Store(true)

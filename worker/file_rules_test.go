@@ -279,7 +279,7 @@ func TestInspectFiles(t *testing.T) {
 	}
 }
 
-// What a registry holds instead of its backup.
+// A registry holds these records instead of its backup.
 func TestRestoredRecords(t *testing.T) {
 	const pool = int64(2) << poolShift
 	definition := Record{Worker: pool | poolDefinition, Instance: Instance{9}, Term: 1, Horizon: now, Owner: "o", Pool: smallPool}
@@ -332,7 +332,7 @@ func TestRestoredRecords(t *testing.T) {
 	}
 }
 
-// A record has the oldest format that holds it, and a text that is broken changes nothing.
+// A record has the oldest format that holds it, and a broken text changes nothing.
 func TestRecordFormats(t *testing.T) {
 	for version, records := range map[int][]Record{
 		1:             {{}, mine, {Owner: "o", Seen: now, Offset: 1, Layouts: bits(1)}},
@@ -362,7 +362,7 @@ func TestRecordFormats(t *testing.T) {
 	}
 }
 
-// A lease without a registry has the limit that it is given, or none.
+// A lease without a registry has the caller's limit, or no limit.
 func TestUnfenced(t *testing.T) {
 	if l := Unfenced(3, now, time.Time{}); l.Worker() != 3 || l.Limit().UnixMilli() != math.MaxInt64 {
 		t.Errorf("up to %v", l.Limit())

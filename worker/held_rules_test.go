@@ -136,7 +136,7 @@ func TestExtendFails(t *testing.T) {
 
 func (c *stillClock) tick(d time.Duration) { c.wall, c.mono = c.wall.Add(d), c.mono+d }
 
-// A record that is put back has the layouts and the claim delay of both.
+// A record put back has the layouts and the claim delay of both.
 func TestPutBackKeepsOthersFields(t *testing.T) {
 	r := &scripted{}
 	h := (&stillClock{wall: now}).holding(t, r, Options{})

@@ -65,7 +65,7 @@ func TestNewKeeperWithFiles(t *testing.T) {
 	}
 }
 
-// Defaults fill what an operator leaves out, and nothing else.
+// Defaults fill the operator's gaps, and nothing else.
 func TestDefaults(t *testing.T) {
 	o := (*Options)(nil).withDefaults()
 	if o.Horizon != 30*time.Minute || o.Extend != 10*time.Second || o.MaxAhead != 2*time.Second || o.LeastAhead != 2*time.Second || o.CallTimeout != 5*time.Second ||
@@ -87,8 +87,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A claim that the registry does not show any more is lost. If it shows what was there before, the
-// same claim is made again.
+// A claim that the registry does not show any more is lost. If the registry shows the record before
+// it, the keeper makes the same claim again.
 func TestCheckClaim(t *testing.T) {
 	rival, later := mine, mine
 	rival.Instance, later.Term = Instance{2}, 6
@@ -155,7 +155,7 @@ func TestConfirmClaim(t *testing.T) {
 	}
 }
 
-// An unreadable registry is asked again for half of a lease.
+// The keeper repeats its question to an unreadable registry for half of a lease.
 func TestConfirmWhileUnreadable(t *testing.T) {
 	const horizon = time.Minute
 	for away, want := range map[time.Duration]error{horizon/2 - 5*time.Second: nil, 2 * horizon: errUnreadable} {
@@ -201,7 +201,7 @@ func (n *noter) Seal(why error) time.Time {
 	return time.Time{}
 }
 
-// Callers and the operator learn why there is no lease, the operator once.
+// Callers and the operator learn why the keeper has no lease, the operator once.
 func TestReportNoLease(t *testing.T) {
 	var log strings.Builder
 	user := &noter{}

@@ -64,7 +64,7 @@ type LeaseUser interface {
 	Begin(l *Lease)
 
 	// Seal ends issuing under the present lease, for good and before it returns: a concurrent
-	// caller either owns its IDs or gets none. It returns the earliest time, in whole milliseconds,
+	// caller either owns its IDs or fails. It returns the earliest time, in whole milliseconds,
 	// after all IDs under that lease, or the zero Time without any. Callers get the reason from
 	// then on. A sealed user only records the reason, and returns the zero Time.
 	Seal(why error) time.Time

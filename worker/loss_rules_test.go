@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// now is a time of tests whose clocks stand still.
+// now is the time of tests with stopped clocks.
 var now = time.UnixMilli(1_800_000_000_000)
 
 // A stillClock is a clock that a test sets.
@@ -105,8 +105,7 @@ func TestAnswerOfAnotherServer(t *testing.T) {
 	}
 }
 
-// A short lease ends unless the registry agrees to it in time, with a claim delay that is long
-// enough.
+// A short lease ends unless the registry agrees to it in time, with a long enough claim delay.
 func TestShortLeaseEnds(t *testing.T) {
 	delay := stillKeeper(t, Options{}).opts.ClaimDelay
 	for _, tt := range []struct {

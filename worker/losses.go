@@ -135,7 +135,7 @@ func (g *lossGuard) checkDelay(v view) error {
 	return nil
 }
 
-// claimed starts a lease by its claim r, which was written by v.
+// claimed starts a lease by its claim r, written by v.
 func (g *lossGuard) claimed(v view, r Record) {
 	g.unnamed, g.short = span{}, false
 	g.safe.store(g.safeUntil(v, r))

@@ -115,14 +115,14 @@ func (w *world) do(a action) {
 	synctest.Wait()
 }
 
-// hang makes the registry's disk hang: reads show the writes, but nobody acknowledges them.
+// hang makes the registry's disk hang: reads show the writes, but the registry acknowledges none.
 func (w *world) hang() {
 	if w.synced.Load() == nil {
 		w.synced.Store(new(w.reg.Backend.Snapshot()))
 	}
 }
 
-// crash makes a registry with a hanging disk lose everything that is not on it.
+// crash makes a registry with a hanging disk lose everything that it has not synced.
 func (w *world) crash() {
 	if synced := w.synced.Swap(nil); synced != nil {
 		w.reg.Backend.Restore(*synced)

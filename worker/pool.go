@@ -42,7 +42,7 @@ type Pool struct {
 	Name   string
 	Layout ServedLayout // without a name
 
-	// MaxTTL is the longest time for which a program may ask; default 10 minutes, at most [MaxTTL].
+	// MaxTTL is the longest lease of a program; default 10 minutes, at most [MaxTTL].
 	MaxTTL time.Duration
 
 	// ClaimDelay is how long a claim waits after the registry may have lost writes: at least MaxTTL
@@ -226,7 +226,7 @@ type PoolWorker struct {
 	Seen   time.Time // the last claim or renewal, by the registry's clock
 }
 
-// Workers returns all worker IDs of a pool that were ever claimed, by number.
+// Workers returns all worker IDs of a pool that programs ever claimed, by number.
 func (p *Pools) Workers(ctx context.Context, name string) ([]PoolWorker, error) {
 	v, err := p.keeper("").readAll(ctx)
 	if err != nil {

@@ -88,8 +88,7 @@ func TestPoolRenewedLate(t *testing.T) {
 	})
 }
 
-// A registry that was restored from a backup shows a lease whose worker ID another program has had
-// since.
+// A registry restored from a backup shows a lease whose worker ID another program has had since.
 func TestRenewalAfterRestore(t *testing.T) {
 	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
 		lost := claimFrom(t, brokers[0], "web-1")
@@ -153,7 +152,7 @@ func TestRenewalsLeaveClaimsAlone(t *testing.T) {
 }
 
 // A server that tolerates more than the pool's claim delay allows grants nothing: its limits would
-// lie before earlier ones.
+// be before earlier ones.
 func TestPoolOfIntolerantServers(t *testing.T) {
 	inPoolBubble(t, 1, func(t *testing.T, w *world, brokers []broker) {
 		w.lossy.Store(true)

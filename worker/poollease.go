@@ -27,7 +27,8 @@ type PoolLease struct {
 	secret Instance
 }
 
-// ID returns the text by which the program renews and releases the lease. Whoever has it can do so.
+// ID returns the text by which the program renews and releases the lease. Any program that has it
+// can do so.
 func (l *PoolLease) ID() string { return strconv.FormatInt(l.cell, 36) + "-" + l.secret.String() }
 
 // RenewAt returns when to renew the lease, by the registry's clock: after a third of its time.
@@ -166,7 +167,7 @@ func (k *Keeper) grant(ctx context.Context, v view, pool Pool, b bid, got Record
 		ErrWaiting, pool.Name, floor.UTC().Format(time.RFC3339))}
 }
 
-// lease returns what a program learns of its record. A repeated write may have moved the horizon
+// lease returns the program's view of its record. A repeated write may have moved the horizon
 // beyond the limit.
 func lease(pool Pool, r Record, limit, now time.Time) PoolLease {
 	return PoolLease{pool, r.Worker & poolDefinition, r.Floor, limit, now, r.Worker, r.Instance}
@@ -288,7 +289,7 @@ func (r *renewal) counts(v view, record Record) error {
 	return nil
 }
 
-// Release ends a lease. Used is the latest time in an issued ID; the zero Time if there is none. The
+// Release ends a lease. Used is the latest time in an issued ID; the zero Time without an issued ID. The
 // program has stopped its generator before. The next lease of the worker ID begins above used. The
 // error wraps [ErrLeaseLost] if the lease is over, and [leaf.ErrInvalid] if used is not below its
 // limit. After other errors the worker ID may be taken up to its limit.

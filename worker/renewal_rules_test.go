@@ -26,7 +26,7 @@ func TestRenewWritesAnother(t *testing.T) {
 	}
 }
 
-// A renewal does not count if nobody says afterwards which server has written it.
+// A renewal does not count if the registry cannot tell afterwards which server wrote it.
 func TestRenewWithoutServer(t *testing.T) {
 	r := &scripted{}
 	p := (&stillClock{wall: now}).pools(t, r)

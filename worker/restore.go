@@ -19,8 +19,8 @@ const (
 	maxFenceBits = 12
 )
 
-// Restored returns what a registry needs to hold instead of a backup of it. Holders have written
-// since the backup, and nobody knows what. So no record has a holder, and each horizon is at least
+// Restored returns the records that a registry needs instead of a backup of it. Holders have written
+// unknown records since the backup. So no record has a holder, and each horizon is at least
 // now and the longest lease that the backup shows. Each unused worker ID of a pool gets such a record
 // too: a program may hold it. Servers must have stopped before now, and may start wait after it: what
 // has no record then, has run ahead of the time by less.

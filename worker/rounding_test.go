@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// issuer is a user with IDs up to a time that is not a whole millisecond.
+// issuer is a user with IDs up to a fraction of a millisecond.
 type issuer struct {
 	begun chan struct{}
 	after time.Time

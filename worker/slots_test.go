@@ -58,8 +58,8 @@ func (f *tornFile) crashes(see func(content []byte)) {
 
 func testSlots(f File) *slots { return &slots{file: f, size: 256, version: stateVersion} }
 
-// Whatever a crash leaves of the writes, and whichever slot the disk loses then: the file
-// is not believed, or holds what was synced last, or something later.
+// A crash leaves some of the writes, and the disk then loses a slot. The file is not believed, or
+// holds the last synced content or a later one.
 func TestSlotsNeverGoBack(t *testing.T) {
 	starts := map[string][]byte{"new": nil, "zeros": make([]byte, 512)}
 	for n := range uint64(5) { // damaged, with an old slot that is not
@@ -122,7 +122,7 @@ func (f *checkedFile) Sync() error {
 	return err
 }
 
-// believed fails if content is believed and older than what was synced.
+// believed fails if content is believed and older than the synced one.
 func believed(t *testing.T, content []byte, synced int) {
 	t.Helper()
 	text, err := testSlots(&tornFile{cached: content}).read()

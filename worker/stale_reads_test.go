@@ -60,7 +60,7 @@ func (r *laggingRegistry) Swap(ctx context.Context, old, next worker.Record) (wo
 }
 
 // A server whose reads lag behind its writes uses up one worker ID, not all of them, and says why
-// it issues nothing. It goes on once the reads are right.
+// it issues nothing. It continues once the reads are right.
 func TestStaleReadsCostOneWorkerID(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		reg := &laggingRegistry{Registry: w.reg.Registry}

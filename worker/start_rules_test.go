@@ -88,7 +88,7 @@ func TestClaimIsAnnounced(t *testing.T) {
 	}
 }
 
-// A clock so far ahead of the registry's that nobody could follow claims nothing.
+// A clock so far ahead of the registry's that no other node could follow claims nothing.
 func TestClaimReaches(t *testing.T) {
 	for behind, ok := range map[time.Duration]bool{time.Hour: true, time.Hour + time.Millisecond: false} {
 		k := (&stillClock{wall: now}).keeper(t, &scripted{}, Options{Horizon: time.Hour})
@@ -257,8 +257,8 @@ func TestHandBack(t *testing.T) {
 	}
 }
 
-// Without the registry a start continues the lease in the file, if it is certain that nobody else
-// does and that times are left.
+// Without the registry a start continues the lease in the file, if certainly no other process does
+// and times are left.
 func TestResume(t *testing.T) {
 	lease := savedLease{Identity: "id", Worker: 3, Instance: Instance{1}, Term: 5, Horizon: milliTime{now.Add(time.Minute)}, Safe: milliTime{now.Add(time.Hour)}, Mark: milliTime{now.Add(time.Second)}, Layouts: bits(2)}
 	for _, tt := range []struct {

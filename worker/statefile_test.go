@@ -215,8 +215,8 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// A worker ID that was chosen and once claimed by a clock that was a year ahead is
-// claimed two minutes after it was freed.
+// A clock a year ahead once claimed an assigned worker ID. Two minutes after an operator freed it,
+// its server claims it.
 func TestAssignedWorkerIDFreed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		static, err := worker.OpenStatic(openFile(t, filepath.Join(t.TempDir(), "static-3")), 3, 0)
@@ -303,8 +303,8 @@ func openFile(t *testing.T, path string) *os.File {
 	return f
 }
 
-// A process goes on from the file, with a clock that was set back: the mark that it
-// writes must not be less than the one that it began at.
+// A process continues from the file, with its clock set back: the mark that it writes must not be
+// less than the one that it began at.
 func TestMarkOnlyGrows(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world) {
 		w.opts.Layouts[0].WorkerBits = 0

@@ -29,8 +29,8 @@ var (
 
 // OpenStatic returns the registry of one worker ID in f, which must be locked against
 // other processes and stay open and locked while it is used. An empty file may replace one
-// that was lost with its machine, so the worker ID is held back for hold. Hold must cover the
-// mark of any holder that was killed a moment ago: the largest MaxAhead that holders of this
+// lost with its machine, so the registry holds the worker ID back for hold. Hold must cover the
+// mark of any holder killed a moment ago: the largest MaxAhead that holders of this
 // ID ever had, 2 s more, and a tick of their coarsest layout.
 func OpenStatic(f File, worker int64, hold time.Duration) (*Static, error) {
 	if worker < 0 {

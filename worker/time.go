@@ -15,7 +15,7 @@ const (
 	smallStep     = 10 * time.Millisecond  // less is no step
 	steadyStep    = 100 * time.Millisecond // two checks that differ by less see the same step
 	steadyChecks  = 3                      // a clock that jumps back and forth is not followed
-	refusedChecks = 30                     // a step that was not confirmed is checked again then
+	refusedChecks = 30                     // an unconfirmed step is checked again then
 	peerAge       = 30 * time.Second       // peers that reported since then are running
 )
 
@@ -25,8 +25,8 @@ var ErrClockOff = errors.New("this machine's clock is off")
 
 // checkClock compares this machine's clock with the registry's and with the median of
 // the running peers. Records that this node may have written do not count. A clock that
-// agrees with the registry's is right, whatever the peers say: they may have been set
-// right as well, and go on with the time from before.
+// agrees with the registry's is right, even if the peers differ: they may have been set
+// right as well, and still use the time from before.
 func (k *Keeper) checkClock(v view) error {
 	if err := k.checkOffset(v.offset, "the worker registry's"); err != nil {
 		return err
@@ -73,9 +73,9 @@ func (k *Keeper) checkOffset(off time.Duration, whose string) error {
 // A clockWatch watches for steps of this machine's clock.
 type clockWatch struct {
 	*Keeper
-	seen   time.Duration // the step that was seen
+	seen   time.Duration // the present step
 	checks int           // how often, one after the other
-	logged time.Duration // the step that was last logged
+	logged time.Duration // the last logged step
 }
 
 // check reports whether it has moved the time that IDs carry forwards.

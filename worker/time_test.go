@@ -28,8 +28,7 @@ func TestClockKeepsToItsAnchor(t *testing.T) {
 	}
 }
 
-// While running, IDs go on with the monotonic clock, and follow a step forwards once
-// it is steady.
+// While running, IDs follow the monotonic clock, and a step forwards once it is steady.
 func TestClockSteps(t *testing.T) {
 	year2099 := 73 * 365 * 24 * time.Hour
 	tests := []struct {

@@ -38,7 +38,7 @@ type world struct {
 	asked atomic.Pointer[func(*process)] // is called after each question for the incarnation or the time
 
 	mu   sync.Mutex
-	late []func() // swaps that are still on their way
+	late []func() // swaps still on their way
 
 	synced atomic.Pointer[memory.Snapshot] // while the registry's disk hangs: what is on it
 }
@@ -46,13 +46,13 @@ type world struct {
 // plan has fault decide on the next swaps.
 func (w *world) plan(fault func(old, next worker.Record) swapFault) { w.fault.Store(&fault) }
 
-// failOver has the registry lose what was written since: a new server epoch begins.
+// failOver has the registry lose all writes since: a new server epoch begins.
 func (w *world) failOver(since memory.Snapshot) {
 	w.reg.Backend.Restore(since)
 	w.epoch.Add(1)
 }
 
-// arrive delivers the swaps that are late.
+// arrive delivers the late swaps.
 func (w *world) arrive() {
 	w.mu.Lock()
 	late := w.late
@@ -105,7 +105,7 @@ func (w *world) check() error {
 	return nil
 }
 
-// A disk is a state file. What was written survives a kill; only what was synced
+// A disk is a state file. All written content survives a kill; only synced content
 // survives a crash of the machine.
 type disk struct {
 	mu              sync.Mutex
@@ -388,7 +388,7 @@ type generator struct {
 
 	mu       sync.Mutex
 	lease    *worker.Lease
-	cursor   int64 // the next time that is free
+	cursor   int64 // the next free time
 	used     bool
 	reserved [][2]int64 // by callers that have not answered yet
 	why      error
@@ -414,8 +414,8 @@ func (g *generator) Seal(why error) time.Time {
 	return time.UnixMilli(g.cursor)
 }
 
-// Where a generator takes its next times from. The protocol must hold whatever it does
-// between the floor and the limit.
+// Where a generator takes its next times from. The protocol must hold for every choice between the
+// floor and the limit.
 type place int
 
 const (
@@ -471,7 +471,7 @@ func (p *process) issue(n int) (got int) {
 	return got
 }
 
-// inBubble runs a test in a world of its own, and ends what it started.
+// inBubble runs a test in a world of its own, and ends its nodes.
 func inBubble(t *testing.T, nodes int, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
