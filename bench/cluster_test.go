@@ -61,7 +61,7 @@ func startOutside(t *testing.T, binary string, members int) *bench.Leaf {
 	return startLeaf(t, binary, "--data", t.TempDir(), "--store", url)
 }
 
-// startCluster starts servers that are a cluster, and returns the first one.
+// startCluster starts the servers of a cluster, and returns the first one.
 func startCluster(t *testing.T, binary string, members int) (first *bench.Leaf) {
 	var addrs []string
 	for range members {

@@ -179,8 +179,8 @@ func (c *Client) Cursor(tag string, block int) *segment.Cursor { return c.set.Cu
 func (c *Client) Stats() []segment.Stats { return c.set.Stats() }
 
 // Close gives unused IDs back and ends the connections. Later calls fail with [leaf.ErrClosed]. An
-// error reports IDs that the servers did not take back, which is normal if other programs have
-// taken some since: these IDs are lost. A second call waits for the first.
+// error reports IDs that the servers did not take back: they are lost. That is normal if other
+// programs have taken IDs since. A second call waits for the first.
 func (c *Client) Close(ctx context.Context) error {
 	c.closing.Lock()
 	defer c.closing.Unlock()

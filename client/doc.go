@@ -24,8 +24,8 @@
 //
 // # Choice of the server
 //
-// The servers of one URL have one store. The one that answered last is asked; when it takes
-// longer than [Options.Hedge] another one is asked as well, and the first answer counts. One
-// that fails, or takes longer than [Options.CallTimeout], is asked last for a while. Calls are
-// repeated only where that costs IDs at most: giving IDs back is not.
+// The servers of one URL have one store. The client asks the one that answered last. If it
+// takes longer than [Options.Hedge] the client asks another one as well, and the first answer
+// counts. A server that fails, or takes longer than [Options.CallTimeout], comes last for a
+// while. The client repeats a call only if that costs IDs at most: it never repeats a give-back.
 package client

@@ -14,8 +14,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// TestMasked takes the numbers of a tag with a mask through servers of which one has the key, and a
-// relay without: the client gets hidden numbers alone, and the counter moves by as many.
+// TestMasked takes the numbers of a tag with a mask through a server with the key, and a relay
+// without it: the client gets hidden numbers alone, and the counter moves by as many.
 func TestMasked(t *testing.T) {
 	store := memory.New().Store()
 	tag := segment.Tag{Name: "order", MaxID: 1, Step: 1000, Options: segment.TagOptions{

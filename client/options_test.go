@@ -143,7 +143,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Observe drops what this program has below, to the ID, and counts it with what servers dropped.
+// Observe drops this program's lower IDs exactly, and counts them with those of the servers.
 func TestObserveDropsExactly(t *testing.T) {
 	server := testleaf.Start(t, testleaf.Options{Store: newStore(t)})
 	c, other := connect(t, nil, server), connect(t, nil, server)

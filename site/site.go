@@ -1,6 +1,5 @@
-// Package site checks the pages of docs/, which `make site` turns into a website: that each page is in
-// the navigation, that links lead somewhere, and that each Chinese page says what the English one
-// says now.
+// Package site checks the pages of docs/, which `make site` turns into a website: each page is in
+// the navigation, links lead somewhere, and each Chinese page is up to date with the English one.
 //
 // A Chinese page begins with a comment that holds the digest of the English page it translates.
 // `make translated NAME=page` writes it, once the Chinese text is right.
@@ -63,7 +62,7 @@ func Digest(page string) (string, error) {
 	return hex.EncodeToString(sum[:6]), err
 }
 
-// Stamp declares that the Chinese page says what the English one says now. It writes the whole page
+// Stamp declares that the Chinese page is up to date with the English one. It writes the whole page
 // if the page has phrases.
 func Stamp(page string) error {
 	digest, err := Digest(page)

@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // rowGoals are the goals of single rows with figures in the tables of their parts. They appear
-// there, beside the row.
+// there, next to the row.
 var rowGoals = slices.Concat(wireGoals, floodGoals(), scaleGoals, pgoGoals(), fleetGoals, storeGoals(), driverGoals(), strictGoals())
 
 const sharedCores = "the generator of the load takes the larger part of the two cores"

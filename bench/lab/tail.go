@@ -132,7 +132,7 @@ func (r *tailRun) page(what, path string) func(context.Context) error {
 	}
 }
 
-// reload has the server read its files again, in which it takes some milliseconds.
+// reload has the server read its files again. That takes it some milliseconds.
 func (r *tailRun) reload(context.Context) error {
 	from := time.Now()
 	err := syscall.Kill(r.server.PID(), syscall.SIGHUP)
@@ -275,8 +275,8 @@ func (r *tailRun) explain(t *strings.Builder) float64 {
 	return 100 * (1 - float64(counts[none])/float64(max(1, len(r.slow))))
 }
 
-// shareOf returns the share of the run in which something happened, whether a request was slow or not: what
-// happens all the time explains nothing.
+// shareOf returns the share of the run in which something happened, with or without a slow request:
+// a permanent state explains nothing.
 func (r *tailRun) shareOf(what string) string {
 	total := r.timeOf(what)
 	if total == 0 {

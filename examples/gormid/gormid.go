@@ -10,8 +10,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// Register has db give each row that is created without an ID the next one of ids. It may be
-// called once for a db.
+// Register has db give each new row without an ID the next one of ids. Call it once for a db.
 func Register(db *gorm.DB, ids leaf.Generator) error {
 	return db.Callback().Create().Before("gorm:create").Register("leaf:id", func(tx *gorm.DB) {
 		if tx.Statement.Schema == nil || tx.Statement.Schema.PrioritizedPrimaryField == nil {

@@ -1,4 +1,4 @@
-// Command translated declares that Chinese pages say what the English ones say now:
+// Command translated declares that Chinese pages are up to date with the English ones:
 // `make translated NAME="start which"`.
 package main
 
