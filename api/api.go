@@ -1,4 +1,4 @@
-// Package api describes what a Leaf server offers to programs. Package leafv1, below
+// Package api describes the interfaces of a Leaf server for programs. Package leafv1, below
 // leaf/v1, is the code generated for gRPC and Connect; generate.sh makes it.
 package api
 
