@@ -9,7 +9,7 @@ var (
 	clusterHanded   = counter("leaf_cluster_handovers_total", "How often this server, as the leader with a slow disk, has handed over to a member with a faster one.")
 	clusterSync     = histogram("leaf_cluster_sync_duration_seconds", "How long the disk took to keep an entry of the cluster's log.")
 	clusterDatabase = gauge("leaf_cluster_database_bytes", "The size of this member's database, which the members make smaller from time to time.")
-	clusterUsed     = gauge("leaf_cluster_database_used_bytes", "How much of that is in use.")
+	clusterUsed     = gauge("leaf_cluster_database_used_bytes", "The used part of that.")
 	clusterQuota    = gauge("leaf_cluster_quota_bytes", "The size of a member's database at which the cluster refuses writes.")
 	clusterShort    = gauge("leaf_cluster_quota_short", "1 if the data alone, without history, fill three quarters of that size, else 0.")
 )

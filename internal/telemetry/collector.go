@@ -80,11 +80,11 @@ var (
 	storeCalls  = histogram("leaf_store_call_duration_seconds", "How long the store took for an allocation.")
 	storeErrors = counter("leaf_store_call_errors_total", "Allocations that failed, by cause.", "cause")
 
-	requests      = histogram("leaf_request_duration_seconds", "How long requests for IDs took. Requests that were read at once took the time of all.", "front_end")
-	requestErrors = counter("leaf_request_errors_total", "Requests for IDs that were answered with an error, by cause.", "front_end", "cause")
+	requests      = histogram("leaf_request_duration_seconds", "How long requests for IDs took. Each of the requests that arrive at once takes the time of all.", "front_end")
+	requestErrors = counter("leaf_request_errors_total", "Requests for IDs that failed, by cause.", "front_end", "cause")
 	connections   = gauge("leaf_connections", "Open connections.", "port")
 	cutKeys       = counter("leaf_java_cut_keys_total", "Requests of Java Leaf's route whose key was cut at its last dot.")
-	refused       = counter("leaf_connections_refused_total", "Connections that were closed because there were too many.", "port")
+	refused       = counter("leaf_connections_refused_total", "Connections that the server closed because it had too many.", "port")
 )
 
 // Collect implements [prometheus.Collector].

@@ -26,15 +26,15 @@ type tagMetric struct {
 var perTag = []tagMetric{
 	{counter("leaf_tag_ids_issued_total", "IDs issued.", "tag"), func(s *segment.Stats) float64 { return float64(s.Issued) }},
 	{counter("leaf_tag_ids_lost_total", "IDs that the store granted and that never will be issued.", "tag"), func(s *segment.Stats) float64 { return float64(s.Lost) }},
-	{counter("leaf_tag_ids_returned_total", "IDs that were given back to the store.", "tag"), func(s *segment.Stats) float64 { return float64(s.Returned) }},
+	{counter("leaf_tag_ids_returned_total", "IDs given back to the store.", "tag"), func(s *segment.Stats) float64 { return float64(s.Returned) }},
 	{gauge("leaf_tag_stock", "IDs in memory.", "tag"), func(s *segment.Stats) float64 { return float64(s.Stock) }},
-	{gauge("leaf_tag_stock_seconds", "How long the stock lasts at the demand seen lately; +Inf without demand.", "tag"), stockSeconds},
+	{gauge("leaf_tag_stock_seconds", "How long the stock lasts at the recent demand; +Inf without demand.", "tag"), stockSeconds},
 	{gauge("leaf_tag_step", "The tag's own step, as the store last said.", "tag"), func(s *segment.Stats) float64 { return float64(s.Step) }},
-	{counter("leaf_tag_store_calls_total", "Allocations that the store was asked for.", "tag"), func(s *segment.Stats) float64 { return float64(s.Calls) }},
+	{counter("leaf_tag_store_calls_total", "Allocations requested from the store.", "tag"), func(s *segment.Stats) float64 { return float64(s.Calls) }},
 	{counter("leaf_tag_store_call_seconds_total", "Time that these took.", "tag"), func(s *segment.Stats) float64 { return s.CallTime.Seconds() }},
 	{counter("leaf_tag_store_errors_total", "Allocations that failed.", "tag"), func(s *segment.Stats) float64 { return float64(s.Failures) }},
 	{counter("leaf_tag_waits_total", "Calls that had to wait for the store.", "tag"), func(s *segment.Stats) float64 { return float64(s.Waits) }},
-	{counter("leaf_tag_exhausted_total", "Calls that failed because there was no ID left.", "tag"), func(s *segment.Stats) float64 { return float64(s.Exhausted) }},
+	{counter("leaf_tag_exhausted_total", "Calls that failed because no ID was left.", "tag"), func(s *segment.Stats) float64 { return float64(s.Exhausted) }},
 	{counter("leaf_tag_regressions_total", "Times that the store had lost writes of the counter.", "tag"), func(s *segment.Stats) float64 { return float64(s.Regressions) }},
 }
 
@@ -42,10 +42,10 @@ var perTag = []tagMetric{
 var ofAllTags = []tagMetric{
 	{counter("leaf_segment_ids_issued_total", "IDs issued, of all tags."), func(s *segment.Stats) float64 { return float64(s.Issued) }},
 	{counter("leaf_segment_ids_lost_total", "IDs that the store granted and that never will be issued, of all tags."), func(s *segment.Stats) float64 { return float64(s.Lost) }},
-	{counter("leaf_segment_ids_returned_total", "IDs that were given back to the store, of all tags."), func(s *segment.Stats) float64 { return float64(s.Returned) }},
+	{counter("leaf_segment_ids_returned_total", "IDs given back to the store, of all tags."), func(s *segment.Stats) float64 { return float64(s.Returned) }},
 	{gauge("leaf_segment_stock", "IDs in memory, of all tags."), func(s *segment.Stats) float64 { return float64(s.Stock) }},
 	{counter("leaf_segment_waits_total", "Calls that had to wait for the store, of all tags."), func(s *segment.Stats) float64 { return float64(s.Waits) }},
-	{counter("leaf_segment_exhausted_total", "Calls that failed because there was no ID left, of all tags."), func(s *segment.Stats) float64 { return float64(s.Exhausted) }},
+	{counter("leaf_segment_exhausted_total", "Calls that failed because no ID was left, of all tags."), func(s *segment.Stats) float64 { return float64(s.Exhausted) }},
 	{counter("leaf_segment_regressions_total", "Times that the store had lost writes of a counter, of all tags."), func(s *segment.Stats) float64 { return float64(s.Regressions) }},
 }
 
@@ -53,7 +53,7 @@ var (
 	tagsInUse     = gauge("leaf_segment_tags", "Tags in use.")
 	tagsFailing   = gauge("leaf_segment_tags_failing", "Tags whose calls to the store fail at present.")
 	tagsEmpty     = gauge("leaf_segment_tags_empty", "Tags in use without an ID in memory.")
-	shortestStock = gauge("leaf_segment_shortest_stock_seconds", "How long the stock of the tag lasts that has the least, at the demand seen lately; +Inf without demand.")
+	shortestStock = gauge("leaf_segment_shortest_stock_seconds", "How long the shortest stock of a tag lasts at the recent demand; +Inf without demand.")
 )
 
 func stockSeconds(s *segment.Stats) float64 {

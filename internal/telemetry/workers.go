@@ -7,7 +7,7 @@ var (
 	workerID      = gauge("leaf_worker_id", "The worker ID, while one is held.")
 	workerTerm    = gauge("leaf_worker_term", "How often that worker ID was claimed, by any server, while one is held.")
 	workerHorizon = gauge("leaf_worker_horizon_seconds", "For how long IDs may be issued if the registry of worker IDs does not answer any more, while a worker ID is held.")
-	workerLost    = counter("leaf_worker_lost_total", "Worker IDs that were lost to others.")
+	workerLost    = counter("leaf_worker_lost_total", "Worker IDs lost to others.")
 	workerPutBack = counter("leaf_worker_regressions_total", "Times that the registry of worker IDs had lost writes.")
 	workerFault   = gauge("leaf_worker_failing", "1 if something is wrong with the lease or its registry at present, else 0.")
 	incarnation   = gauge("leaf_worker_registry_incarnation_timestamp_seconds", "Since when the registry of worker IDs is known to be served by the same server without a restart, as a Unix time; 0 where that does not matter or is not known.")
@@ -18,7 +18,7 @@ var (
 	clockOffset   = gauge("leaf_clock_offset_seconds", "How far this machine's clock was ahead of the registry's when the lease was last extended, while a worker ID is held.")
 	clockStep     = gauge("leaf_clock_step_seconds", "How far this machine's clock has moved away from the time that IDs carry.")
 
-	layoutIssued  = counter("leaf_layout_ids_issued_total", "IDs issued, a few that were lost included.", "scheme", "layout")
+	layoutIssued  = counter("leaf_layout_ids_issued_total", "IDs issued, including a few lost ones.", "scheme", "layout")
 	layoutAhead   = gauge("leaf_layout_ahead_ticks", "How many ticks the last ID is ahead of the clock.", "scheme", "layout")
 	layoutWaiting = gauge("leaf_layout_waiting", "Calls that wait.", "scheme", "layout")
 	layoutWaits   = counter("leaf_layout_waits_total", "Calls that had to wait.", "scheme", "layout")
