@@ -102,7 +102,6 @@ func TestImportsRules(t *testing.T) {
 		{"segment", []string{"go.yaml.in/yaml/v3"}, []string{"imports go.yaml.in/yaml/v3"}},
 		{"snowflake", []string{module, module + "/worker"}, nil},
 		{"snowflake", []string{module + "/driver/mysql"}, []string{"reaches driver/mysql"}},
-		{"uid/inner", []string{module + "/uid", module + "/snowflake"}, nil},
 		{"driver/mysql", []string{module + "/segment", module + "/internal/sqlstore", "github.com/go-sql-driver/mysql"}, nil},
 		{"driver/mysql", []string{"github.com/jackc/pgx/v5"}, []string{"imports github.com/jackc/pgx/v5"}},
 		{"driver/mysql/inner", []string{module + "/driver/mysql"}, nil},

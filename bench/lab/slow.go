@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -98,13 +96,13 @@ func slowWire(ctx context.Context, l *lab) (table string, found result, err erro
 		return "", result{}, err
 	}
 	defer proxy.Close()
-	plain, err := l.startOn(ctx, redis.URL(), noWorkers)
+	plain, err := l.start(ctx, noWorkers, "--resp", "off", "--store", redis.URL())
 	if err != nil {
 		return "", result{}, err
 	}
 	defer plain.Stop()
 	// A tenth of a second's IDs is the least that bridges a call; this holds some seconds'.
-	slow, err := l.startOn(ctx, "redis://"+proxy.Addr().String(), noWorkers+"segment: {max_stock: 60_000}\n")
+	slow, err := l.start(ctx, noWorkers+"segment: {max_stock: 60_000}\n", "--resp", "off", "--store", "redis://"+proxy.Addr().String())
 	if err != nil {
 		return "", result{}, err
 	}
@@ -121,23 +119,6 @@ func createWireTag(ctx context.Context, url string) error {
 	}
 	defer b.Close()
 	return b.Tags.Init(ctx, segment.Tag{Name: wireTag, MaxID: 1, Step: 1000})
-}
-
-// startOn starts a server on a store, with a configuration.
-func (l *lab) startOn(ctx context.Context, store, config string) (*bench.Leaf, error) {
-	binary, err := l.leaf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(l.dir, "data")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "leaf.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return nil, err
-	}
-	return bench.Start(binary, "--config", file, "--listen", "127.0.0.1:0", "--resp", "off", "--data", filepath.Join(dir, "data"), "--store", store)
 }
 
 func (l *lab) besideSlow(ctx context.Context, plain, slow *bench.Leaf) (string, result, error) {

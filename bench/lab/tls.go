@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -19,30 +18,14 @@ import (
 	"github.com/leaf-id/leaf/internal/testserver"
 )
 
-// A certifier makes a certificate outside of a test.
-type certifier struct{ cleanups []func() }
-
-// Helper does nothing.
-func (*certifier) Helper() {}
-
-// Cleanup keeps f for the end.
-func (c *certifier) Cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
-
-// Fatalf has no test to fail.
-func (*certifier) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-func (c *certifier) close() {
-	for _, f := range c.cleanups {
-		f()
-	}
-}
-
 // encrypted compares requests over TLS, by HTTP/1.1, HTTP/2 and the Redis protocol, with those to nginx
 // and Redis, and to servers that do the least over Go's libraries.
 func encrypted(ctx context.Context, l *lab) (r report, err error) {
-	c := &certifier{}
-	defer c.close()
-	cert, key := testserver.Certificate(c)
+	dir, cert, key, err := testserver.NewCertificate()
+	defer os.RemoveAll(dir)
+	if err != nil {
+		return r, err
+	}
 	var batch string
 	if err := l.serveLeaf(ctx, func(plain *bench.Leaf) error {
 		batch, err = plain.Get(ctx, "/v1/ids/segment/"+wireTag+"?ranges=1&n=100")
@@ -67,7 +50,7 @@ func encrypted(ctx context.Context, l *lab) (r report, err error) {
 		return r, err
 	}
 	defer stop()
-	server, err := l.startEncrypted(ctx, cert, key)
+	server, err := l.start(ctx, fmt.Sprintf("tls:\n  cert: %s\n  key: %s\n", cert, key), "--resp", "127.0.0.1:0")
 	if err != nil {
 		return r, err
 	}
@@ -94,23 +77,6 @@ func startSecureRedis(cert, key string) (*secureRedis, error) {
 	redis, err := testserver.StartRedis(&testserver.RedisOptions{Config: [][2]string{{"appendonly", "no"}, {"tls-port", port},
 		{"tls-cert-file", cert}, {"tls-key-file", key}, {"tls-auth-clients", "no"}}})
 	return &secureRedis{redis, addr}, err
-}
-
-// startEncrypted starts a server with a certificate.
-func (l *lab) startEncrypted(ctx context.Context, cert, key string) (*bench.Leaf, error) {
-	binary, err := l.leaf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(l.dir, "tls")
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(dir, "leaf.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "tls:\n  cert: %s\n  key: %s\n", cert, key), 0o600); err != nil {
-		return nil, err
-	}
-	return bench.Start(binary, "--config", config, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
 }
 
 // A secureRun measures servers with TLS in turns.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -184,17 +185,30 @@ func (s *wireServer) mallocs(ctx context.Context, leaf *bench.Leaf, d time.Durat
 	return float64(n), after - before, err
 }
 
-// serveLeaf starts a server with an embedded store for f.
-func (l *lab) serveLeaf(ctx context.Context, f func(*bench.Leaf) error) error {
+// start starts a server in a new folder, with a configuration unless that is empty.
+func (l *lab) start(ctx context.Context, config string, args ...string) (*bench.Leaf, error) {
 	binary, err := l.leaf(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(l.dir, "data")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	leaf, err := bench.Start(binary, "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", dir)
+	args = append(args, "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
+	if config != "" {
+		file := filepath.Join(dir, "leaf.yaml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--config", file)
+	}
+	return bench.Start(binary, args...)
+}
+
+// serveLeaf starts a server with an embedded store for f.
+func (l *lab) serveLeaf(ctx context.Context, f func(*bench.Leaf) error) error {
+	leaf, err := l.start(ctx, "", "--resp", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}

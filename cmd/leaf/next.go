@@ -11,11 +11,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/cli"
 	"github.com/leaf-id/leaf/internal/issuer"
+	"github.com/leaf-id/leaf/internal/leafconn"
 )
 
 // takeAtOnce is the number of IDs in one call, at first: the default limit of a server.
@@ -112,18 +112,15 @@ func (f *nextFlags) run(ctx context.Context, w io.Writer, tag string) error {
 func (f *nextFlags) take(ctx context.Context, ids leafv1connect.LeafServiceClient, tag string, n int64) (*leafv1.TakeResponse, error) {
 	req := &leafv1.TakeRequest{Scheme: f.scheme, Key: tag, Count: int32(n), Period: f.period, Form: f.form}
 	res, err := cli.Call(ctx, &f.Client, ids.Take, req)
+	if err == nil {
+		err = leafconn.CheckTaken(req, res)
+	}
 	if err != nil {
 		return nil, err
 	}
 	got := int64(len(res.GetTexts()))
 	for _, r := range res.GetRanges() {
 		got += r.GetEnd() - r.GetStart()
-	}
-	if f.period != "" && res.GetPeriod() != f.period {
-		return nil, fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
-	}
-	if f.form && len(res.GetTexts()) == 0 {
-		return nil, fmt.Errorf("%w: the server knows no forms: upgrade it", leaf.ErrUnsupported)
 	}
 	if got != n {
 		return nil, fmt.Errorf("the server answered with %d IDs instead of %d", got, n)

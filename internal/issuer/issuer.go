@@ -153,7 +153,7 @@ type Options struct {
 	// [DefaultMaxBatch].
 	MaxBatch int
 
-	// MaxRange is the most IDs that one TakeRanges or TakeContiguous may ask for;
+	// MaxRange is the most IDs that one AppendRanges or TakeContiguous may ask for;
 	// default [DefaultMaxRange].
 	MaxRange int
 
@@ -202,7 +202,7 @@ func (i *Issuer) Off() map[string]string { return i.off }
 // MaxBatch reports the most IDs that one Take may ask for.
 func (i *Issuer) MaxBatch() int { return i.maxBatch }
 
-// MaxRange reports the most IDs that one TakeRanges or TakeContiguous may ask for.
+// MaxRange reports the most IDs that one AppendRanges or TakeContiguous may ask for.
 func (i *Issuer) MaxRange() int { return i.maxRange }
 
 // Check reports why no ID can be asked for under scheme and key: an error wrapping
@@ -247,13 +247,8 @@ func (i *Issuer) Take(ctx context.Context, scheme, key string, n int) (IDs, erro
 	return source.Take(ctx, key, n)
 }
 
-// TakeRanges returns n IDs, 1 … [Issuer.MaxRange], as few ranges. Its errors are those of
+// AppendRanges appends n IDs, 1 … [Issuer.MaxRange], as few ranges. Its errors are those of
 // [Issuer.Next]; [leaf.ErrInvalid] also where the IDs of a scheme are text.
-func (i *Issuer) TakeRanges(ctx context.Context, scheme, key string, n int) ([]leaf.Range, error) {
-	return i.AppendRanges(ctx, scheme, key, nil, n)
-}
-
-// AppendRanges is [Issuer.TakeRanges] with a buffer for the ranges.
 func (i *Issuer) AppendRanges(ctx context.Context, scheme, key string, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	source, err := i.numbers(scheme, key, n)
 	if err != nil {
@@ -263,7 +258,7 @@ func (i *Issuer) AppendRanges(ctx context.Context, scheme, key string, dst []lea
 }
 
 // TakeContiguous returns n IDs that follow one another. Its errors are those of
-// [Issuer.TakeRanges], and [leaf.ErrNotContiguous] where the source has no such range.
+// [Issuer.AppendRanges], and [leaf.ErrNotContiguous] where the source has no such range.
 func (i *Issuer) TakeContiguous(ctx context.Context, scheme, key string, n int) (leaf.Range, error) {
 	source, err := i.numbers(scheme, key, n)
 	if err != nil {

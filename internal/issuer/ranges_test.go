@@ -42,7 +42,7 @@ func TestRanges(t *testing.T) {
 	}
 	for _, tt := range tests {
 		before := source.calls + plain.calls
-		ranges, err := ids.TakeRanges(t.Context(), tt.scheme, tt.key, tt.n)
+		ranges, err := ids.AppendRanges(t.Context(), tt.scheme, tt.key, nil, tt.n)
 		if !errors.Is(err, tt.take) || err == nil && ranges[0].Len() != int64(tt.n) {
 			t.Errorf("%s %q %d: %v, %v; want %v", tt.scheme, tt.key, tt.n, ranges, err, tt.take)
 		}

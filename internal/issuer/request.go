@@ -41,7 +41,7 @@ func (i *Issuer) take(ctx context.Context, r Request) (ids IDs, err error) {
 		one, err := i.TakeContiguous(ctx, r.Scheme, r.Key, r.N)
 		return IDs{Ranges: []leaf.Range{one}}, err
 	case r.Ranges:
-		ids.Ranges, err = i.TakeRanges(ctx, r.Scheme, r.Key, r.N)
+		ids.Ranges, err = i.AppendRanges(ctx, r.Scheme, r.Key, nil, r.N)
 		return ids, err
 	}
 	return i.Take(ctx, r.Scheme, r.Key, r.N)

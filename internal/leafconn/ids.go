@@ -33,15 +33,24 @@ type Issued struct {
 // Issue returns the IDs of one call, as the servers answer. It asks one server at a time.
 func (c *Conn) Issue(ctx context.Context, req *leafv1.TakeRequest, n int) (Issued, error) {
 	res, err := c.take(ctx, never, req, n)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = CheckTaken(req, res)
+	}
+	if err != nil {
 		return Issued{}, err
-	case req.GetPeriod() != "" && res.GetPeriod() != req.GetPeriod():
-		return Issued{}, fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
-	case req.GetForm() && len(res.GetTexts()) == 0:
-		return Issued{}, fmt.Errorf("%w: the server knows no forms: upgrade it", leaf.ErrUnsupported)
 	}
 	return Issued{rangesOf(res), res.GetTexts(), res.GetPeriod()}, nil
+}
+
+// CheckTaken reports that a server of an older release has ignored a part of a request.
+func CheckTaken(req *leafv1.TakeRequest, res *leafv1.TakeResponse) error {
+	switch {
+	case req.GetPeriod() != "" && res.GetPeriod() != req.GetPeriod():
+		return fmt.Errorf("%w: the server knows no periods: upgrade it", leaf.ErrUnsupported)
+	case req.GetForm() && len(res.GetTexts()) == 0:
+		return fmt.Errorf("%w: the server knows no forms: upgrade it", leaf.ErrUnsupported)
+	}
+	return nil
 }
 
 func (c *Conn) take(ctx context.Context, hedging func() <-chan time.Time, req *leafv1.TakeRequest, n int) (*leafv1.TakeResponse, error) {

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,37 +15,39 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for 127.0.0.1 that signs itself, and its key, to files
-// that all servers here can read.
+// Certificate is [NewCertificate] for a test.
 func Certificate(t TB) (cert, key string) {
 	t.Helper()
-	dir, err := privateDir("leafcert")
+	dir, cert, key, err := NewCertificate()
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return cert, key
+}
+
+// NewCertificate writes a certificate for 127.0.0.1 that signs itself, and its key, to a new folder
+// that all servers here can read. Remove the folder, also after an error.
+func NewCertificate() (dir, cert, key string, err error) {
+	if dir, err = privateDir("leafcert"); err != nil {
+		return dir, "", "", err
+	}
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatalf("%v", err)
+		return dir, "", "", err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leaf test"}, NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	der, err1 := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	keyDER, err2 := x509.MarshalPKCS8PrivateKey(private)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatalf("%v", err)
-		}
-		if err := give(path); err != nil { // a server may refuse another user's key
-			t.Fatalf("%v", err)
-		}
+	return dir, cert, key, cmp.Or(err1, err2, writePEM(cert, "CERTIFICATE", der), writePEM(key, "PRIVATE KEY", keyDER))
+}
+
+// writePEM writes a file that is the servers' own: a server may refuse another user's key.
+func writePEM(path, kind string, content []byte) error {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), 0o600); err != nil {
+		return err
 	}
-	return cert, key
+	return give(path)
 }
