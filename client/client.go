@@ -134,7 +134,7 @@ func parse(text string) (servers []string, token string, err error) {
 	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		if token, err = url.PathUnescape(rest[:at]); err != nil || strings.Contains(token, ":") {
-			return nil, "", fmt.Errorf("%w: what stands before the @ is no token", leaf.ErrInvalid)
+			return nil, "", fmt.Errorf("%w: malformed token before the @", leaf.ErrInvalid)
 		}
 		rest = rest[at+1:]
 	}

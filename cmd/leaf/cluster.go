@@ -137,7 +137,7 @@ func (f *clusterFlags) config() (c cluster.Config, err error) {
 	}
 	own, err := cluster.Address(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, cli.Hinted(errors.New("no member to ask is named, and this machine has none"), "name members with --cluster PEERS, or the data directory of one with --data DIR")
+		return c, cli.Hinted(errors.New("no member is named, and this machine has no member"), "name members with --cluster PEERS, or the data directory of one with --data DIR")
 	}
 	c.Peers = []string{own}
 	return c, err

@@ -67,7 +67,7 @@ var faults = []struct {
 		[]error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeoutDueToLeaderFail}, nil},
 	{"etcd's members did not agree in time: check that most of them run, the network between them, and their disks",
 		[]error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex}, nil},
-	{"etcd found that a member's data is damaged: remove that member and add it anew", []error{rpctypes.ErrCorrupt}, nil},
+	{"etcd found that a member's data is damaged: remove that member and add it again", []error{rpctypes.ErrCorrupt}, nil},
 	{"etcd is overloaded: look at its disk (etcd_disk_wal_fsync_duration_seconds)", []error{rpctypes.ErrTooManyRequests}, nil},
 	{"etcd refuses the size of the record: raise --max-request-bytes", []error{rpctypes.ErrRequestTooLarge}, nil},
 	{"the member is a learner, which has no data to rely on yet: promote it (etcdctl member promote), or name others", nil, []string{learner}},

@@ -18,8 +18,7 @@ func CreateSeries(ctx context.Context, db *sql.DB, name string, first int64) err
 
 // NextTx returns the next number of each series, in the order of the names. It takes the numbers
 // inside the caller's transaction: a roll-back returns them, so a series has no gap and no
-// duplicate. Other transactions wait for the
-// series until this one ends.
+// duplicate. Other transactions wait for the series until this one ends.
 //
 // After any error the caller rolls back, and repeats the whole transaction if at all: NextTx never
 // repeats a statement. Take all series of a transaction in one call; two transactions that take the

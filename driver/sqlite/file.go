@@ -90,7 +90,7 @@ func (f *dbFile) checkPath() error {
 func (f *dbFile) checkCompanions() error {
 	for i, suffix := range companions {
 		if err := sameFile(f.real+suffix, f.companions[i]); err != nil {
-			return fmt.Errorf("the file %s was removed or replaced while the database was open: leave the files beside a database alone "+
+			return fmt.Errorf("the file %s was removed or replaced while the database was open: leave the files next to a database alone "+
 				"while a server uses it: %w", f.real+suffix, err)
 		}
 	}
@@ -125,10 +125,10 @@ func checkNames(path string) error {
 func (p location) check(path string) error {
 	switch {
 	case p.names > 1:
-		return fmt.Errorf("the database file %s has %d names (hard links), and the latest commits are in a file beside each name: "+
+		return fmt.Errorf("the database file %s has %d names (hard links), and the latest commits are in a file next to each name: "+
 			"remove the other names; to share the database, mount or link its folder", path, p.names)
 	case p.mount != p.folder:
-		return fmt.Errorf("the database file %s is mounted by itself, and the latest commits are in a file beside it, which other mounts do not have: "+
+		return fmt.Errorf("the database file %s is mounted by itself, and the latest commits are in a file next to it, which other mounts do not have: "+
 			"mount the folder that it is in, everywhere", path)
 	}
 	return nil

@@ -122,9 +122,9 @@ func (f *facts) judge(d drawResult) error {
 	case s.Stride == 0:
 		return s.judgeTicket(d)
 	case d.rows == 0 && d.next > s.limit():
-		return fmt.Errorf("%w: the counter stands at %d", leaf.ErrOverflow, d.next)
+		return fmt.Errorf("%w: the counter is at %d", leaf.ErrOverflow, d.next)
 	case d.rows == 0:
-		return fmt.Errorf("%w: the counter stands at %d, which is not in a block of server %d of %d: "+
+		return fmt.Errorf("%w: the counter is at %d, which is not in a block of server %d of %d: "+
 			"it was changed by hand; a resize with the same servers puts it right", segment.ErrNeedsResize, d.next, s.number, s.servers)
 	}
 	return nil
@@ -142,7 +142,7 @@ func (s share) judgeTicket(d drawResult) error {
 	case d.rows == 0:
 		return errors.New("the server drew no ticket although it has the tag")
 	case !s.owns(d.last):
-		return fmt.Errorf("%w: ticket %d is none of server %d of %d", sqlstore.ErrSession, d.last, s.number, s.servers)
+		return fmt.Errorf("%w: ticket %d does not belong to server %d of %d", sqlstore.ErrSession, d.last, s.number, s.servers)
 	case d.last >= math.MaxInt64:
 		return fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)
 	}

@@ -252,7 +252,7 @@ func (l *Leaf) takenBy(name string) error {
 }
 
 func (l *Leaf) runOut(id, max int64) error {
-	return fmt.Errorf("worker IDs have run out: the next one is %d, the largest is %d, and Java Leaf uses none again: "+
-		"keep the address of a server when it is replaced; to begin anew, stop all servers and delete %s, or change to "+
+	return fmt.Errorf("worker IDs have run out: the next one is %d, the largest is %d, and Java Leaf never reuses one: "+
+		"keep the address of a server when it is replaced; to start over, stop all servers and delete %s, or change to "+
 		"a pool (layout=pool) once no server of Java Leaf is left", id, max, l.nodes.forever())
 }

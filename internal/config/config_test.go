@@ -126,7 +126,7 @@ func TestYAMLProblems(t *testing.T) {
 		"wrong section":  {"policy: leaf\n", []string{"FILE:1: policy: no such key; did you mean segment.policy?"}},
 		"typo section":   {"segmnet: {}\n", []string{"FILE:1: segmnet: no such key; did you mean segment?"}},
 		"nothing near":   {"quux: 1\n", []string{"FILE:1: quux: no such key"}},
-		"twice":          {"data: a\ndata: b\n", []string{"FILE:2: data: this key stands on line 1 already"}},
+		"twice":          {"data: a\ndata: b\n", []string{"FILE:2: data: this key is on line 1 already"}},
 		"duration":       {"shutdown_timeout: 10\n", []string{`FILE:1: shutdown_timeout: "10" is not a duration such as 10m, 1.5s or 500ms`}},
 		"number":         {"max_batch: many\n", []string{`FILE:1: max_batch: "many" is not a whole number`}},
 		"fraction":       {"max_batch: 1.5\n", []string{`FILE:1: max_batch: "1.5" is not a whole number`}},
@@ -137,11 +137,11 @@ func TestYAMLProblems(t *testing.T) {
 		"no mapping":     {"- a\n", []string{"FILE:1: this must be a list of keys with their values"}},
 		"two documents":  {"data: a\n---\ndata: b\n", []string{"FILE: line 2: a second YAML document begins; there must be one"}},
 		"both stores":    {"store: sqlite:a\nstore_file: b\n", []string{"FILE:2: store_file: give either store or store_file, not both"}},
-		"policy":         {"segment:\n  policy: laef\n", []string{`FILE:2: segment.policy: "laef" is none of adaptive, leaf; did you mean leaf?`}},
+		"policy":         {"segment:\n  policy: laef\n", []string{`FILE:2: segment.policy: "laef" is not one of adaptive, leaf; did you mean leaf?`}},
 		"several": {"listen: nowhere\nmax_batch: 0\nlog:\n  level: loud\n", []string{
 			`FILE:1: listen: "nowhere" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces`,
 			"FILE:2: max_batch: 0 is not in 1 … 2147483647",
-			`FILE:4: log.level: "loud" is none of debug, info, warn, error`,
+			`FILE:4: log.level: "loud" is not one of debug, info, warn, error`,
 		}},
 		"ranges": {"segment: {max_stock: 0, max_calls: -1, wait: -1s, regression_jump: -5}\n", []string{
 			"FILE:1: segment.max_stock: 0 is not in 1 … 1099511627776",
@@ -181,7 +181,7 @@ func TestProblemsNameEnvironmentAndFlags(t *testing.T) {
 	},
 		`LEAF_MAX_BATCH: "x" is not a whole number`,
 		`--listen: "8080" is not HOST:PORT, such as 127.0.0.1:8080, or :8080 for all interfaces`,
-		`LEAF_LOG_LEVEL: "trace" is none of debug, info, warn, error`,
+		`LEAF_LOG_LEVEL: "trace" is not one of debug, info, warn, error`,
 	)
 }
 

@@ -53,7 +53,7 @@ func (l Layout) resolve() (snowflake.Layout, error) {
 	case min(l.Time, l.Worker, l.Sequence) == missing:
 		return own, errors.New("time, worker and sequence are the numbers of bits, and one is missing: 0 is a number too")
 	case !slices.Contains([]time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}, own.Tick):
-		return own, fmt.Errorf("a tick of %v is none of 1ms, 10ms, 1s", own.Tick)
+		return own, fmt.Errorf("a tick of %v is not one of 1ms, 10ms, 1s", own.Tick)
 	}
 	if err := own.Check(); err != nil {
 		return own, errors.New(plain(err))
@@ -70,7 +70,7 @@ func (l Layout) resolvePreset() (snowflake.Layout, error) {
 		return preset, errors.New(oneOf(l.Preset, snowflake.PresetNames()))
 	}
 	if !l.Epoch.IsZero() || l.Tick != 0 || max(l.Time, l.Worker, l.Sequence) > 0 {
-		return preset, errors.New("beside preset there can only be random_start")
+		return preset, errors.New("preset goes with random_start only")
 	}
 	return preset, nil
 }

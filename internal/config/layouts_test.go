@@ -62,7 +62,7 @@ func TestLayoutsFromEnvironment(t *testing.T) {
 		"shop":              `LEAF_SNOWFLAKE_LAYOUTS: "shop" is not a list such as {game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}`,
 		"{a: ":              `LEAF_SNOWFLAKE_LAYOUTS: "{a: " is not a list such as {game: js53, shop: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}}`,
 		"{a: {tock: 1ms}}":  "LEAF_SNOWFLAKE_LAYOUTS: snowflake.layouts.a.tock: no such key; did you mean snowflake.layouts.a.tick?" + noEpoch,
-		"{a: js35}":         `LEAF_SNOWFLAKE_LAYOUTS: snowflake.layouts.a: "js35" is none of js53, leaf, uid, uid-baidu; did you mean js53?`,
+		"{a: js35}":         `LEAF_SNOWFLAKE_LAYOUTS: snowflake.layouts.a: "js35" is not one of js53, leaf, uid, uid-baidu; did you mean js53?`,
 		"{a: {tick: soon}}": `LEAF_SNOWFLAKE_LAYOUTS: snowflake.layouts.a.tick: "soon" is not a duration such as 10m, 1.5s or 500ms` + noEpoch,
 	} {
 		fails(t, config.Source{Environ: environ(map[string]string{"LEAF_SNOWFLAKE_LAYOUTS": text})}, strings.Split(want, "\n")...)
@@ -75,19 +75,19 @@ func TestLayoutProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		"unknown default": {"layout: baidu", []string{`FILE:2: snowflake.layout: "baidu" is none of js53, leaf, uid, uid-baidu`}},
+		"unknown default": {"layout: baidu", []string{`FILE:2: snowflake.layout: "baidu" is not one of js53, leaf, uid, uid-baidu`}},
 		"typo":            {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, tiem: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a.tiem: no such key; did you mean snowflake.layouts.a.time?", "FILE:3: snowflake.layouts.a: time, worker and sequence are the numbers of bits, and one is missing: 0 is a number too"}},
 		"no epoch":        {"layouts:\n    a: {time: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a: the epoch is missing: write the time that ticks are counted from, such as 2026-01-01T00:00:00Z"}},
 		"no zone":         {"layouts:\n    a: {epoch: 2026-01-01T00:00:00, time: 41, worker: 1, sequence: 1}", []string{`FILE:3: snowflake.layouts.a.epoch: "2026-01-01T00:00:00" is not a time with its zone such as 2026-01-01T00:00:00Z or 2016-05-20T00:00:00+08:00`, "FILE:3: snowflake.layouts.a: the epoch is missing: write the time that ticks are counted from, such as 2026-01-01T00:00:00Z"}},
-		"tick":            {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, tick: 7ms, time: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a: a tick of 7ms is none of 1ms, 10ms, 1s"}},
+		"tick":            {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, tick: 7ms, time: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a: a tick of 7ms is not one of 1ms, 10ms, 1s"}},
 		"bits":            {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 11, sequence: 12}", []string{"FILE:3: snowflake.layouts.a: 41 time, 11 worker and 12 sequence bits; needed are at least 1, 0 and 0, at most 63 in all"}},
 		"future":          {"layouts:\n    a: {epoch: " + future.Format(time.RFC3339) + ", time: 41, worker: 1, sequence: 1}", []string{"FILE:3: snowflake.layouts.a: the epoch is in the future, on " + future.Format(time.DateOnly)}},
 		"ran out":         {"layouts:\n    a: {epoch: 2016-05-20T00:00:00+08:00, tick: 1s, time: 28, worker: 22, sequence: 13}", []string{"FILE:3: snowflake.layouts.a: this layout ran out on 2024-11-20"}},
 		"built-in name":   {"layouts:\n    leaf: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10, sequence: 12}", []string{"FILE:3: snowflake.layouts.leaf: leaf is the name of a built-in layout with other values: choose another name, which must stand for these values from then on"}},
 		"name":            {"layouts:\n    a b: leaf", []string{"FILE:3: snowflake.layouts.a b: the name of a layout is made of 1 to 32 letters, digits, dots, dashes and underscores"}},
-		"twice":           {"layouts:\n    a: leaf\n    a: leaf", []string{"FILE:4: snowflake.layouts.a: this key stands on line 3 already"}},
+		"twice":           {"layouts:\n    a: leaf\n    a: leaf", []string{"FILE:4: snowflake.layouts.a: this key is on line 3 already"}},
 		"no sequence":     {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 10}", []string{"FILE:3: snowflake.layouts.a: time, worker and sequence are the numbers of bits, and one is missing: 0 is a number too"}},
-		"preset and more": {"layouts:\n    a: {preset: leaf, time: 3}", []string{"FILE:3: snowflake.layouts.a: beside preset there can only be random_start"}},
+		"preset and more": {"layouts:\n    a: {preset: leaf, time: 3}", []string{"FILE:3: snowflake.layouts.a: preset goes with random_start only"}},
 		"start":           {"layouts:\n    a: {epoch: 2026-01-01T00:00:00Z, time: 41, worker: 1, sequence: 3, random_start: 9}", []string{"FILE:3: snowflake.layouts.a: random_start 9 is not in 0 … 8"}},
 		"alike":           {"layouts:\n    a: {preset: leaf, random_start: 9}", []string{"FILE:3: snowflake.layouts.a: it has the values of leaf, so both get their IDs from one generator: give both the same random_start"}},
 		"list":            {"layouts: [leaf]", []string{"FILE:2: snowflake.layouts: this must be a list of keys with their values"}},

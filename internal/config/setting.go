@@ -199,7 +199,7 @@ func oneOf(value string, allowed []string) string {
 	if slices.Contains(allowed, value) {
 		return ""
 	}
-	return fmt.Sprintf("%q is none of %s", value, strings.Join(allowed, ", ")) + didYouMean(value, allowed)
+	return fmt.Sprintf("%q is not one of %s", value, strings.Join(allowed, ", ")) + didYouMean(value, allowed)
 }
 
 func didYouMean(text string, candidates []string) string {

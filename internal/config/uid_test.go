@@ -80,9 +80,9 @@ func TestUIDLargestRing(t *testing.T) {
 
 func TestUIDProblems(t *testing.T) {
 	for yaml, want := range map[string][]string{
-		"{enable: yes}":                                    {`FILE:1: uid.enable: "yes" is none of auto, true, false`},
-		"{mode: chached}":                                  {`FILE:1: uid.mode: "chached" is none of cached, default; did you mean cached?`},
-		"{rejected_take: throw}":                           {`FILE:1: uid.rejected_take: "throw" is none of wait, error`},
+		"{enable: yes}":                                    {`FILE:1: uid.enable: "yes" is not one of auto, true, false`},
+		"{mode: chached}":                                  {`FILE:1: uid.mode: "chached" is not one of cached, default; did you mean cached?`},
+		"{rejected_take: throw}":                           {`FILE:1: uid.rejected_take: "throw" is not one of wait, error`},
 		"{boost_power: 0}":                                 {"FILE:1: uid.boost_power: 0 is not in 1 … 16"},
 		"{padding_factor: 100}":                            {"FILE:1: uid.padding_factor: 100 is not in 1 … 99"},
 		"{schedule_interval: -1s}":                         {"FILE:1: uid.schedule_interval: -1s is below 0s"},

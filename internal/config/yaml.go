@@ -106,7 +106,7 @@ func (d decoder) entries(prefix string, n *yaml.Node, do func(path string, name,
 		name := n.Content[i]
 		path := strings.TrimPrefix(prefix+"."+name.Value, ".")
 		if line := lines[name.Value]; line > 0 {
-			d.problem(d.where(name), path, fmt.Sprintf("this key stands on line %d already", line))
+			d.problem(d.where(name), path, fmt.Sprintf("this key is on line %d already", line))
 			continue
 		}
 		lines[name.Value] = name.Line

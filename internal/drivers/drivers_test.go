@@ -104,7 +104,7 @@ func TestOpenMalformed(t *testing.T) {
 		"mysql://u:secret@h1,h2:x/db":           "port is malformed",
 		"mysql://u:secret@h1,/db":               "port is malformed",
 		"mysql://u:secret@h1,H1:3306/db":        "names h1:3306 twice",
-		"mysql://u:secret@h/db?tls=perhaps":     "tls is none of",
+		"mysql://u:secret@h/db?tls=perhaps":     "tls is not one of",
 		"mysql://u:secret@h/db?timeout=5":       "not a duration",
 		"mysql://u:secret@h/db?sql_mode=x":      "unknown parameter",
 		"mysql://u:secret@unix(/tmp/s":          "socket is written",

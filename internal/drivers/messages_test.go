@@ -308,7 +308,7 @@ func TestMessagesOfURLs(t *testing.T) {
 		"etcd://u:hunter2@h:port":                            {host},
 		"etcd://u@h":                                         {"a name and a password"},
 		"etcd://u:hunter2@h?tsl=true":                        {"did you mean tls?"},
-		"etcd://u:hunter2@h?tls=yes":                         {"tls is none of"},
+		"etcd://u:hunter2@h?tls=yes":                         {"tls is not one of"},
 		"etcd://u:hunter2@h?ca=/a":                           {"add tls=true"},
 		"etcd://u:hunter2@h?tls=true&ca=/nowhere/a":          {"ca: open /nowhere/a"},
 		"ticket+mysql://u:hunter2@h":                         {"server 1: the name of the database is missing"},

@@ -138,7 +138,7 @@ func nearest(text string, names []string) string {
 func (u *target) oneOf(name string, values ...string) string {
 	value := u.params.Get(name)
 	if u.params.Has(name) && !slices.Contains(values, value) {
-		u.malformed("%s is none of %s", name, strings.Join(values, ", "))
+		u.malformed("%s is not one of %s", name, strings.Join(values, ", "))
 	}
 	return value
 }

@@ -99,8 +99,8 @@ func ParseFile(data []byte) (*File, error) {
 var discretion = []string{
 	`cannot unmarshal !!seq into access.File`, `here is a list: put "tokens:" on a line before it`,
 	"!!(\\w+)(?: `[^`]*`)?", "a $1",
-	`field (.*) (?:not found|already set) in type \S+`, "there is no key $1, or it stands there twice",
-	`into (\S+)`, "into what belongs here",
+	`field (.*) (?:not found|already set) in type \S+`, "unknown key $1, or it appears twice",
+	`into (\S+)`, "into this place",
 	tokenPrefix + `\w*`, "(a token)",
 }
 

@@ -28,9 +28,9 @@ func TestBadFiles(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "it lists no tokens"},
 		{"tokens: []", "it lists no tokens"},
-		{"tokens:\n- name: a\n  hsh: x\n", "line 3: there is no key hsh"},
+		{"tokens:\n- name: a\n  hsh: x\n", "line 3: unknown key hsh"},
 		{"tokens:\n- name: a\n  name: b\n", "line 3: mapping key \"name\" already defined at line 2"},
-		{"token: []", "line 1: there is no key token"},
+		{"token: []", "line 1: unknown key token"},
 		{"tokens:\n- name: a\n  hash: " + secret + "\n  take: [a]\n", "line 2: hash is a token itself"},
 		{"tokens:\n- name: a\n  hash: 1234\n  take: [a]\n", "line 2: hash is not sha256: and 64 hexadecimal digits"},
 		{"tokens:\n- name: a\n  take: [a]\n", "line 2: one of hash and certificate must be given"},
@@ -44,17 +44,17 @@ func TestBadFiles(t *testing.T) {
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  rights: [read]\n  pools: [a]", "line 2: pools is of no use without the right worker"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  rights: [worker]\n  pools: ['']", "line 2: a pattern in pools is empty"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  limits: {burst: 1}", "line 2: limits: there is a burst but no rate"},
-		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  limits: {rate: " + secret + "}", "line 5: cannot unmarshal a str into what belongs here"},
+		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  limits: {rate: " + secret + "}", "line 5: cannot unmarshal a str into this place"},
 		{"tokens:\n- name: a\n  hash: " + hash + "\n  take: [a]\n  expires: soon", "line 2: expires is not a time"},
 		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: a, certificate: b, take: [a]}", "line 3: its name is that of line 2 too"},
 		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: b, hash: '" + hash + "', take: [a]}", "line 3: its hash is that of line 2 too"},
 		{"tokens:\n- {name: a, certificate: b, take: [a]}\n---\ntokens: []", "a second YAML document"},
 		{"tokens:\n- {name: a, hash: '" + hash + "', take: [a]}\n- {name: b, hash: 'sha256:" + strings.ToUpper(hash[7:]) + "', take: [a]}", "line 3: its hash is that of line 2 too"},
 		{"- {name: a, hash: '" + hash + "', take: [a]}", `line 1: here is a list: put "tokens:" on a line before it`},
-		{"tokens:\n- name: a\n  " + secret + ": x\n", "line 3: there is no key (a token)"},
+		{"tokens:\n- name: a\n  " + secret + ": x\n", "line 3: unknown key (a token)"},
 		{"tokens:\n- name: a\n  hash: *" + secret + "\n", "unknown anchor '(a token)' referenced"},
 		{"tokens: [", "line 1: "},
-		{secret, "line 1: cannot unmarshal a str into what belongs here"},
+		{secret, "line 1: cannot unmarshal a str into this place"},
 	} {
 		_, err := access.ParseFile([]byte(tt.text))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
