@@ -26,7 +26,7 @@ type importRule struct {
 // a driver adds its own client library and knows no other driver.
 var importRules = []importRule{
 	{folder: "."},
-	{folder: "segment", ours: []string{".", "mask", "textid"}},
+	{folder: "segment", ours: []string{".", "mask", "textid", "internal/filelock"}},
 	{folder: "internal/failures"},
 	{folder: "internal/filelock"},
 	{folder: "worker", ours: []string{".", "internal/filelock"}},

@@ -9,9 +9,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/leaf-id/leaf/internal/filelock"
 )
 
 // A memory's file is rewritten when it is longer than minRewrite bytes and than
@@ -244,6 +247,29 @@ func (m *FileMemory) rewrite() error {
 	m.file.Close()
 	m.file, m.size, m.limit = f, size, max(minRewrite, rewriteFactor*size)
 	return syncFolder(m.path)
+}
+
+// lockFile locks f for this process until f is closed, if the system has such locks.
+func lockFile(f *os.File) error {
+	if !filelock.Supported {
+		return nil
+	}
+	if err := filelock.Lock(f); err != nil {
+		return fmt.Errorf("lock it against other processes: %w", err)
+	}
+	return nil
+}
+
+// syncFolder makes the file at path durable in its folder, if the system can.
+func syncFolder(path string) error {
+	if !filelock.Supported {
+		return nil
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(fsync(folder), folder.Close())
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
+
+	"github.com/leaf-id/leaf/internal/filelock"
 )
 
 // The files of a directory.
@@ -79,7 +81,7 @@ func (id identity) write(dir string) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	return syncFolder(dir)
+	return filelock.SyncFolder(dir)
 }
 
 // peerURLs is how etcd writes the member's address. A founder needs no certificates for its first
@@ -99,14 +101,6 @@ func writeSynced(path string, text []byte, mode fs.FileMode) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // hasLog reports whether etcd's log is in a directory.

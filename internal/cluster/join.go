@@ -18,6 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
 	"github.com/leaf-id/leaf/internal/failures"
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -64,13 +65,13 @@ func Create(c Config, fill func(dir string) (wait time.Duration, err error)) err
 	if wait > 0 {
 		id.NotBefore = time.Now().Add(wait)
 	}
-	if err := errors.Join(id.write(dir), syncFolder(dir)); err != nil {
+	if err := errors.Join(id.write(dir), filelock.SyncFolder(dir)); err != nil {
 		return err
 	}
 	if err := os.Rename(dir, c.Dir); err != nil {
 		return err
 	}
-	return syncFolder(parent)
+	return filelock.SyncFolder(parent)
 }
 
 // Await waits until the member in a directory may start.

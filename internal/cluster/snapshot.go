@@ -19,6 +19,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leaf-id/leaf/internal/filelock"
 	"github.com/leaf-id/leaf/internal/hint"
 )
 
@@ -140,7 +141,7 @@ func writeNew(path string, text []byte) error {
 	case err != nil:
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return filelock.SyncFolder(filepath.Dir(path))
 }
 
 // ParseSnapshot returns the keys of a complete snapshot.

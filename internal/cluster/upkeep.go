@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+
+	"github.com/leaf-id/leaf/internal/filelock"
 )
 
 const pathDefragment = "/leaf/v1/defragment"
@@ -64,7 +66,7 @@ func (m *Member) defragment(server *etcdserver.EtcdServer) error {
 		return err
 	}
 	m.config.Logger.Info("made the database of this member smaller", "before", before, "after", server.Backend().Size(), "took", time.Since(begin))
-	return syncFolder(filepath.Join(m.config.Dir, databaseFolder))
+	return filelock.SyncFolder(filepath.Join(m.config.Dir, databaseFolder))
 }
 
 // upkeep records how far this member's log reaches, and has the leader keep the databases of all

@@ -22,14 +22,19 @@ func OpenLocal(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err == nil {
-		err = errors.Join(dir.Sync(), dir.Close()) // a new file must survive a crash of the machine
-	}
-	if err != nil {
+	if err := SyncFolder(filepath.Dir(path)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// SyncFolder has the names of new and renamed files in a folder survive a crash of the machine.
+func SyncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Open opens the file at path, or creates it, and locks it until it is closed or the process ends. If
@@ -39,7 +44,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = flock(f)
+	err = Lock(f)
 	switch {
 	case errors.Is(err, ErrInUse):
 		err = fmt.Errorf("%s is %w", path, err)

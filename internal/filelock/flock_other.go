@@ -9,7 +9,10 @@ import (
 	"runtime"
 )
 
-// flock fails: this system has no lock that ends with the process.
-func flock(*os.File) error {
+// Supported reports that this system lacks locks that end with the process.
+const Supported = false
+
+// Lock fails.
+func Lock(*os.File) error {
 	return fmt.Errorf("file locks on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -8,8 +8,11 @@ import (
 	"syscall"
 )
 
-// flock locks f until it is closed, or returns ErrInUse at once.
-func flock(f *os.File) error {
+// Supported reports that this system has locks that end with the process, and can sync a folder.
+const Supported = true
+
+// Lock locks f until it is closed, or returns [ErrInUse] at once.
+func Lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
