@@ -13,8 +13,7 @@ import (
 // A Buffer hands out the IDs of one tag from memory and fetches the next range
 // from its store before the last one is missed. It implements [leaf.Generator].
 //
-// A Buffer starts a goroutine when it has to call its store; [Buffer.Close] ends
-// it.
+// A Buffer starts a goroutine when it has to call its store; [Buffer.Close] ends it.
 type Buffer struct {
 	tag   string
 	opts  *shared
@@ -101,10 +100,9 @@ func newBuffer(tag string, opts *shared) *Buffer {
 	return b
 }
 
-// Next returns the next ID. When the stock is used up it waits for the store to
-// deliver, bounded by ctx and by [Options.Wait]. It fails with an error that wraps
-// [leaf.ErrUnknownTag], [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrClosed]
-// or ctx's own.
+// Next returns the next ID. When the stock is used up it waits for the store to deliver, bounded by
+// ctx and by [Options.Wait]. It fails with an error that wraps [leaf.ErrUnknownTag],
+// [leaf.ErrExhausted], [leaf.ErrOverflow], [leaf.ErrClosed] or ctx's own.
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
 	s := b.current.Load()
 	quiet, before := s.quiet.Load(), s.start-1 // read first: a read after the add waits for it
@@ -137,9 +135,8 @@ func (b *Buffer) takeOne(ctx context.Context, s *span) (leaf.Range, error) {
 	return ranges[0], nil
 }
 
-// Take appends n IDs to dst as few ranges; see [leaf.Generator]. n is 1 …
-// [Options.MaxStock], else the error wraps [leaf.ErrInvalid]. The other errors are
-// those of [Buffer.Next].
+// Take appends n IDs to dst as few ranges; see [leaf.Generator]. n is 1 … [Options.MaxStock], else
+// the error wraps [leaf.ErrInvalid]. The other errors are those of [Buffer.Next].
 func (b *Buffer) Take(ctx context.Context, dst []leaf.Range, n int) ([]leaf.Range, error) {
 	if err := b.checkCount(n); err != nil {
 		return dst, err
@@ -300,8 +297,7 @@ func (b *Buffer) waitForStore(ctx context.Context, need *int64, timer *time.Time
 	return b.account.grants > granted, nil
 }
 
-// pop makes the next span of the queue current; b.mu is held and the current span
-// is drained.
+// pop makes the next span of the queue current; b.mu is held and the current span is drained.
 func (b *Buffer) pop() bool {
 	if len(b.queue) == 0 {
 		return false

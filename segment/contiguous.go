@@ -74,8 +74,7 @@ func (b *Buffer) takeContiguous(ctx context.Context, n int64) (leaf.Range, error
 	return w.run, nil
 }
 
-// longestRun is the largest number of IDs that a waiting caller needs in one range; b.mu is
-// held.
+// longestRun is the largest number of IDs that a waiting caller needs in one range; b.mu is held.
 func (b *Buffer) longestRun() (n int64) {
 	for _, w := range b.runs {
 		n = max(n, w.need)
@@ -168,8 +167,7 @@ func reserveRun(spans []*span, n int64) leaf.Range {
 	return run
 }
 
-// TakeContiguous returns n IDs of tag that follow one another; see
-// [Buffer.TakeContiguous].
+// TakeContiguous returns n IDs of tag that follow one another; see [Buffer.TakeContiguous].
 func (s *Set) TakeContiguous(ctx context.Context, tag string, n int) (leaf.Range, error) {
 	b, err := s.buffer(ctx, tag)
 	if err != nil {

@@ -75,8 +75,7 @@ type Options struct {
 	// MaskKeys are the keys of the masks of tags.
 	MaskKeys MaskKeys
 
-	// Memory remembers the counters and the store's identity across restarts; nil: nothing
-	// does.
+	// Memory remembers the counters and the store's identity across restarts; nil: nothing does.
 	Memory Memory
 
 	// Logger receives messages for operators; nil discards them.

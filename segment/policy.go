@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// LeafStep is Java Leaf's rule for the size of the next segment: twice the last
-// one if that lived less than 15 minutes, unless this exceeds 1,000,000; the same
-// if it lived less than 30; else half, but not below the tag's own step. Beyond
-// Java it never stays below the tag's step, so that a raised one is taken up.
-// Source: SegmentIDGenImpl.updateSegmentFromDb of Meituan-Dianping/Leaf.
+// LeafStep is Java Leaf's rule for the size of the next segment: twice the last one if that lived
+// less than 15 minutes, unless this exceeds 1,000,000; the same if it lived less than 30; else
+// half, but not below the tag's own step. Beyond Java it never stays below the tag's step, so that
+// a raised one is taken up. Source: SegmentIDGenImpl.updateSegmentFromDb of Meituan-Dianping/Leaf.
 func LeafStep(last, tagStep int64, lived time.Duration) int64 {
 	const maxStep = 1_000_000
 	next := last
@@ -57,8 +56,7 @@ type useSample struct {
 
 const samplesPerBudget = 20
 
-// record takes in how many IDs have been issued by now, and returns how many of them are
-// recent.
+// record takes in how many IDs have been issued by now, and returns how many of them are recent.
 func (u *recentUse) record(now, budget time.Duration, issued int64) (recent int64) {
 	samples := *u
 	switch n := len(samples); {

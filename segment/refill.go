@@ -114,8 +114,7 @@ func (b *Buffer) size(now time.Time) (n int64, due bool) {
 	}
 	n = adaptiveSize(stock, b.short, a.step, b.issued(), b.recent(now), b.opts.MaxStock)
 	if n > 0 && b.health.err != nil {
-		// The call may succeed and its reply be lost, again and again: that
-		// must cost little.
+		// The call may succeed and its reply be lost, again and again: that must cost little.
 		n = max(1, min(n, max(a.step, b.short-stock)))
 	}
 	return n, n > 0

@@ -14,8 +14,7 @@ import (
 	"github.com/leaf-id/leaf"
 )
 
-// unknownFor is how long a tag that the store does not know is refused without
-// asking again.
+// unknownFor is how long a tag that the store does not know is refused without asking again.
 const unknownFor = time.Second
 
 // A Set hands out the IDs of every tag of a store: a [Buffer] each, made when the
@@ -132,8 +131,7 @@ func (s *Set) checkSoon() {
 	}
 }
 
-// forget drops b, whose tag the store does not know, when it has been refused for long
-// enough.
+// forget drops b, whose tag the store does not know, when it has been refused for long enough.
 func (s *Set) forget(b *Buffer) {
 	time.AfterFunc(unknownFor, func() { s.tags.remove(b) })
 }

@@ -34,15 +34,13 @@ var ErrStoreDamaged = errors.New("the store is damaged or was replaced")
 // implementation, as a test suite. All methods are safe for concurrent use and return soon
 // after ctx ends.
 type Store interface {
-	// Advance atomically and durably moves tag's counter forward by up to n and
-	// returns the non-empty range, of at most n IDs, that the caller now owns
-	// alone; fewer than n where the source deals in smaller units. n = 0 means the
-	// tag's own configured step. A negative n is an error wrapping
-	// [leaf.ErrInvalid].
+	// Advance atomically and durably moves tag's counter forward by up to n and returns the
+	// non-empty range, of at most n IDs, that the caller now owns alone; fewer than n where the
+	// source deals in smaller units. n = 0 means the tag's own configured step. A negative n is an
+	// error wrapping [leaf.ErrInvalid].
 	//
-	// Ranges returned to anyone, anywhere, never overlap, also when an earlier
-	// call returned an error although its write had succeeded: the IDs of such a
-	// call are lost, never issued twice.
+	// Ranges returned to anyone, anywhere, never overlap, also when an earlier call returned an
+	// error although its write had succeeded: the IDs of such a call are lost, never issued twice.
 	//
 	// Advance wraps [leaf.ErrUnknownTag] when no such tag exists; names are
 	// compared byte for byte. It wraps [leaf.ErrOverflow], and changes nothing,
@@ -66,10 +64,9 @@ type Grant struct {
 	// go up. A store with one counter per tag leaves it empty.
 	Source string
 
-	// Server identifies the answering server, if one server of the store may take over
-	// without the last writes of another. Empty, or always the same, if acknowledged writes
-	// are never lost. A change makes the reader distrust the counter (see the package
-	// documentation).
+	// Server identifies the answering server, if one server of the store may take over without the
+	// last writes of another. Empty, or always the same, if acknowledged writes are never lost. A
+	// change makes the reader distrust the counter (see the package documentation).
 	Server string
 
 	// Store is the identity of the store: drawn when it was created, kept in it, and read by
@@ -155,9 +152,8 @@ type Catalog interface {
 	// other processes may still issue IDs of the deleted tag. Only Alter with Force goes lower.
 	Create(ctx context.Context, tag Tag) error
 
-	// Alter changes a tag and returns it as it then is. It wraps
-	// [leaf.ErrUnknownTag], and [leaf.ErrRegression] if MaxID is below the counter
-	// and Force is not set.
+	// Alter changes a tag and returns it as it then is. It wraps [leaf.ErrUnknownTag], and
+	// [leaf.ErrRegression] if MaxID is below the counter and Force is not set.
 	Alter(ctx context.Context, name string, change Change) (Tag, error)
 
 	// Delete removes a tag and, in the same write, keeps its counter for Create. It wraps
@@ -201,9 +197,8 @@ const (
 	maxPeriodicName = 100 // characters: stores add the period
 )
 
-// CheckTagName reports, wrapping [leaf.ErrInvalid], why name cannot name a tag: it
-// is empty, longer than [MaxTagLength] characters, not UTF-8, or holds a control
-// character.
+// CheckTagName reports, wrapping [leaf.ErrInvalid], why name cannot name a tag: it is empty, longer
+// than [MaxTagLength] characters, not UTF-8, or holds a control character.
 func CheckTagName(name string) error {
 	switch {
 	case isPlain(name): // nearly all are

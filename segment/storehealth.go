@@ -74,8 +74,7 @@ func isFinal(err error) bool {
 	return errors.Is(err, leaf.ErrOverflow) || errors.Is(err, leaf.ErrClosed)
 }
 
-// isUnfit reports an error of a store that an operator has to mend, or that the URL names
-// wrongly.
+// isUnfit reports an error of a store that an operator has to mend, or that the URL names wrongly.
 func isUnfit(err error) bool {
 	return errors.Is(err, leaf.ErrUnsupported) || errors.Is(err, leaf.ErrInvalid)
 }

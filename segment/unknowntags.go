@@ -128,8 +128,7 @@ func (s *Set) Has(tag string) bool {
 	return b != nil && b.loaded() || s.lists(tag)
 }
 
-// confirmed reports whether the store has said whether it has the tag, or the buffer has
-// ended.
+// confirmed reports whether the store has said whether it has the tag, or the buffer has ended.
 func (b *Buffer) confirmed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,8 +159,7 @@ type throttle struct {
 	held int
 }
 
-// pass reports whether an event may pass, and how many were held back since the last one
-// that did.
+// pass reports whether an event may pass, and how many were held back since the last one that did.
 func (t *throttle) pass(now time.Time) (held int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

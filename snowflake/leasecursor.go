@@ -21,9 +21,8 @@ type lease interface {
 }
 
 // A leaseCursor is a lease and the cursor under it. It counts in slots: a slot is
-// tick<<sequenceBits | sequence, and gives one ID. The cursor is the next slot that no
-// caller has reserved. It only grows; so does the limit, the first slot that may not
-// be issued yet.
+// tick<<sequenceBits | sequence, and gives one ID. The cursor is the next slot that no caller has
+// reserved. It only grows; so does the limit, the first slot that may not be issued yet.
 //
 // It knows no clock: now is an argument, in Unix milliseconds, and may go backwards.
 type leaseCursor struct {

@@ -36,8 +36,7 @@ type Options struct {
 	// bounds.
 	Reserve Reserve
 
-	// Clock is the time that IDs carry; default [worker.NewClock]. It should be the
-	// keeper's.
+	// Clock is the time that IDs carry; default [worker.NewClock]. It should be the keeper's.
 	Clock *worker.Clock
 }
 

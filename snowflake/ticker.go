@@ -80,8 +80,7 @@ func (g *Generator) tick() {
 	t.timer.Reset(next)
 }
 
-// refresh brings the cursor up to now, has the lease grow, and serves the queue;
-// g.mu is held.
+// refresh brings the cursor up to now, has the lease grow, and serves the queue; g.mu is held.
 func (g *Generator) refresh(now int64) {
 	if !g.held {
 		return

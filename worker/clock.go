@@ -21,8 +21,7 @@ func NewClock() *Clock {
 	return NewClockFrom(time.Now, func() time.Duration { return time.Since(start) })
 }
 
-// NewClockFrom returns a clock from a wall clock and a monotonic one, whose zero does
-// not matter.
+// NewClockFrom returns a clock from a wall clock and a monotonic one, whose zero does not matter.
 func NewClockFrom(wall func() time.Time, mono func() time.Duration) *Clock {
 	c := &Clock{wall: wall, mono: mono}
 	c.anchor()

@@ -39,8 +39,7 @@ func (k *Keeper) newHeldLease(record Record, prior *Record, floor time.Time) *he
 	return h
 }
 
-// hold lets the generators issue until ctx ends or the lease is lost; the error then says
-// why.
+// hold lets the generators issue until ctx ends or the lease is lost; the error then says why.
 func (h *heldLease) hold(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -43,10 +43,9 @@ func (l *Lease) Floor() time.Time { return time.UnixMilli(l.floor) }
 // Limit returns the first time that may not be issued yet. It only grows.
 func (l *Lease) Limit() time.Time { return time.UnixMilli(l.limit.Load()) }
 
-// Need asks for the limit to grow to until. It grows no further than the horizon, and no
-// further ahead of the clock than [Options.MaxAhead] of the keeper calls for. Need
-// returns at once; the limit grows later. It is cheap enough to be called again until
-// then.
+// Need asks for the limit to grow to until. It grows no further than the horizon, and no further
+// ahead of the clock than [Options.MaxAhead] of the keeper calls for. Need returns at once; the
+// limit grows later. It is cheap enough to be called again until then.
 func (l *Lease) Need(until time.Time) {
 	if l.wake == nil || until.UnixMilli() <= l.limit.Load() {
 		return

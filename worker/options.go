@@ -28,9 +28,8 @@ type Options struct {
 	// LeaseUsers issue under the lease.
 	LeaseUsers []LeaseUser
 
-	// State remembers the lease across restarts; nil: nothing does, and every start after
-	// a crash takes another worker ID. It is the keeper's from [NewKeeper] until the end of
-	// [Keeper.Run].
+	// State remembers the lease across restarts; nil: nothing does, and every start after a crash
+	// takes another worker ID. It is the keeper's from [NewKeeper] until the end of [Keeper.Run].
 	State *StateFile
 
 	// RegistryKey identifies the registry, such as a URL: the keeper does not touch a lease of
@@ -59,12 +58,10 @@ type Options struct {
 	// Tolerance by three times Extend, or a fail-over ends the lease.
 	Horizon time.Duration
 
-	// Extend is how often the lease is extended; default 10 s, at most a third of
-	// Horizon.
+	// Extend is how often the lease is extended; default 10 s, at most a third of Horizon.
 	Extend time.Duration
 
-	// MaxAhead is the most that any of the generators runs ahead of the clock;
-	// default 2 s.
+	// MaxAhead is the most that any of the generators runs ahead of the clock; default 2 s.
 	MaxAhead time.Duration
 
 	// LeastAhead is the least that any of them does, which says when all can issue;

@@ -77,16 +77,14 @@ type Registry interface {
 // An Assigner is a [Registry] that says which worker ID to use; others have the
 // keeper choose a free one.
 type Assigner interface {
-	// Assign returns the worker ID of this node, at most max. A later call may
-	// return another one.
+	// Assign returns the worker ID of this node, at most max. A later call may return another one.
 	Assign(ctx context.Context, max int64) (int64, error)
 }
 
 // A Watcher is a [Registry] that notices when another node writes.
 type Watcher interface {
-	// Watch returns a channel that receives, or is closed, when a cell may have been
-	// written by others, or can no longer be watched; nil if writes are not noticed. It
-	// ends with ctx.
+	// Watch returns a channel that receives, or is closed, when a cell may have been written by
+	// others, or can no longer be watched; nil if writes are not noticed. It ends with ctx.
 	Watch(ctx context.Context, worker int64) (<-chan struct{}, error)
 }
 

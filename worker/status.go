@@ -44,8 +44,7 @@ func (k *Keeper) Status() Status {
 	return k.status
 }
 
-// Err returns why no IDs can be issued under the keeper's lease at present, nil if
-// they can.
+// Err returns why no IDs can be issued under the keeper's lease at present, nil if they can.
 func (k *Keeper) Err() error {
 	s := k.Status()
 	now := k.clock.milli()

@@ -87,9 +87,8 @@ func (c *Ranges) CheckExactly(want leaf.Range) error {
 	return nil
 }
 
-// IDs collects single IDs, tens of millions of them, and finds duplicates. The zero
-// value is empty and ready. It takes 8 bytes an ID, and as much again while it
-// checks.
+// IDs collects single IDs, tens of millions of them, and finds duplicates. The zero value is empty
+// and ready. It takes 8 bytes an ID, and as much again while it checks.
 type IDs struct {
 	mu     sync.Mutex
 	shards []*IDShard
@@ -100,8 +99,7 @@ type IDShard struct {
 	ids []int64
 }
 
-// Shard returns a part for one goroutine to add to without a lock. It is safe for
-// concurrent use.
+// Shard returns a part for one goroutine to add to without a lock. It is safe for concurrent use.
 func (c *IDs) Shard() *IDShard {
 	s := new(IDShard)
 	c.mu.Lock()

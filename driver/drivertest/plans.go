@@ -35,8 +35,7 @@ func (p *plans[C]) Plan(fault func(C) Fault) {
 // Set applies fault to each call from now on. The zero Fault ends all faults.
 func (p *plans[C]) Set(fault Fault) { p.Plan(func(C) Fault { return fault }) }
 
-// Next has the following calls of kind op meet the faults, one each; all others go
-// through.
+// Next has the following calls of kind op meet the faults, one each; all others go through.
 func (p *plans[C]) Next(op Op, faults ...Fault) {
 	p.set(func(called Op, _ C) (fault Fault) {
 		if called == op && len(faults) > 0 {

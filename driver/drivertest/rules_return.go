@@ -177,9 +177,8 @@ func returnLost(ctx context.Context, b *fixture, s returner, lose func(segment.C
 		b.advance(ctx, other, "order", 1, leaf.Range{Start: 101, End: 102}))
 }
 
-// returnLostReply loses the reply of a return whose IDs another client then gets as
-// an equal range. The first client's store is used on, and closed: it must not
-// repeat the return in its own time.
+// returnLostReply loses the reply of a return whose IDs another client then gets as an equal range.
+// The first client's store is used on, and closed: it must not repeat the return in its own time.
 func returnLostReply(ctx context.Context, b *fixture, s returner) error {
 	var dealt Ranges
 	f := &Faulty{Store: s}

@@ -16,8 +16,7 @@ type StoreBackend struct {
 	// closed an earlier client, and never from two goroutines at once.
 	Open func(t testing.TB) segment.Store
 
-	// Create adds a tag to the state. It is needed only where the store is no
-	// [segment.Catalog].
+	// Create adds a tag to the state. It is needed only where the store is no [segment.Catalog].
 	Create func(t testing.TB, tag segment.Tag)
 
 	Caps StoreCaps

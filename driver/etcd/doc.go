@@ -16,9 +16,8 @@
 //
 //	etcdctl role grant-permission leaf --prefix=true readwrite /leaf/
 //
-// The version of a cell is the revision of its last write. A swap is one transaction that
-// compares the revision and the value: a revision comes back when the cluster is restored
-// from a backup.
+// The version of a cell is the revision of its last write. A swap is one transaction that compares
+// the revision and the value: a revision comes back when the cluster is restored from a backup.
 //
 // # Members
 //
@@ -58,6 +57,5 @@
 //
 // # Clock
 //
-// etcd tells no time. The registry's clock is the Date of a member's HTTP server, in whole
-// seconds.
+// etcd tells no time. The registry's clock is the Date of a member's HTTP server, in whole seconds.
 package etcd

@@ -93,8 +93,7 @@ type Watcher interface {
 	Watch(ctx context.Context, key Key) (<-chan struct{}, error)
 }
 
-// An Adder is a [Backend] that moves counters by itself, in one trip: then writers do not
-// compete.
+// An Adder is a [Backend] that moves counters by itself, in one trip: then writers do not compete.
 type Adder interface {
 	// Add moves the counter in the cell of a tag forward by n, or by its step if n is 0. It
 	// returns the new cell and the distance. Without a cell, or with one that does not allow the

@@ -20,8 +20,7 @@ var (
 )
 
 // A Registry keeps the records of workers in a [DB]. It is a [worker.Registry], and a
-// [worker.Watcher] where the backend is a [Watcher]. Its methods are safe for concurrent
-// use.
+// [worker.Watcher] where the backend is a [Watcher]. Its methods are safe for concurrent use.
 type Registry struct {
 	db     *DB
 	marker marker

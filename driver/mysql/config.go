@@ -21,10 +21,9 @@ const (
 	conns = sqlstore.StoreConns + 4 // some for a registry next to the store
 )
 
-// OpenDB returns a database for [New] and package ticket.
-// The DSN is a plain one of github.com/go-sql-driver/mysql, such as
-// "user:password@tcp(db1:3306)/ids", completed as [Prepare] does. It does not
-// connect. The error wraps [leaf.ErrInvalid].
+// OpenDB returns a database for [New] and package ticket. The DSN is a plain one of
+// github.com/go-sql-driver/mysql, such as "user:password@tcp(db1:3306)/ids", completed as [Prepare]
+// does. It does not connect. The error wraps [leaf.ErrInvalid].
 func OpenDB(dsn string) (*sql.DB, error) {
 	cfg, err := gomysql.ParseDSN(dsn)
 	switch {

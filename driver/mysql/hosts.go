@@ -48,18 +48,16 @@ type host struct {
 	connector driver.Connector
 }
 
-// An activeHost is a server from its choice to the first sign that it can no longer be
-// written.
+// An activeHost is a server from its choice to the first sign that it can no longer be written.
 type activeHost struct {
 	*host
 	connector *Connector
 	over      atomic.Bool
 }
 
-// NewConnector returns a connector to servers, configured each as the package
-// documentation says. Timeout bounds the whole of connecting to one server; 0 stands
-// for two seconds. It fails, wrapping [leaf.ErrInvalid], if a configuration is
-// malformed or two have one address.
+// NewConnector returns a connector to servers, configured each as the package documentation says.
+// Timeout bounds the whole of connecting to one server; 0 stands for two seconds. It fails,
+// wrapping [leaf.ErrInvalid], if a configuration is malformed or two have one address.
 func NewConnector(servers []*gomysql.Config, opts *sqldb.Options) (*Connector, error) {
 	c := &Connector{logger: opts.WithDefaults().Logger}
 	named := make(map[string]bool)

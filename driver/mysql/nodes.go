@@ -42,13 +42,12 @@ type NodesOptions struct {
 	Memory segment.Memory
 }
 
-// Nodes deals worker IDs from the table WORKER_NODE of uid-generator: each process adds
-// one row, whose generated ID is its worker ID. It is a [worker.Registry] and a
-// [worker.Disposable]. The records of leases have no place in that table and live in
-// this process alone, as no other process has its worker ID. Only their layouts are in the
-// database, in the table leaf_layout, which the first start creates. Once a worker ID is
-// assigned and its layouts are recorded the database is not needed any more. Its methods are
-// safe for concurrent use.
+// Nodes deals worker IDs from the table WORKER_NODE of uid-generator: each process adds one row,
+// whose generated ID is its worker ID. It is a [worker.Registry] and a [worker.Disposable]. The
+// records of leases have no place in that table and live in this process alone, as no other process
+// has its worker ID. Only their layouts are in the database, in the table leaf_layout, which the
+// first start creates. Once a worker ID is assigned and its layouts are recorded the database is
+// not needed any more. Its methods are safe for concurrent use.
 type Nodes struct {
 	table  nodeStore
 	opts   NodesOptions
@@ -82,9 +81,8 @@ type nodeStore interface {
 	Explain(err error) error
 }
 
-// NewNodes returns the worker IDs that the MySQL or MariaDB database db deals,
-// opened as for [New]. The table may be that of uid-generator itself. It
-// does not connect.
+// NewNodes returns the worker IDs that the MySQL or MariaDB database db deals, opened as for [New].
+// The table may be that of uid-generator itself. It does not connect.
 func NewNodes(db *sql.DB, opts *NodesOptions) (*Nodes, error) {
 	if db == nil {
 		return nil, fmt.Errorf("open mysql nodes: %w: no database", leaf.ErrInvalid)
@@ -123,11 +121,10 @@ func (n *Nodes) Exists(ctx context.Context) (exists bool, err error) {
 // nodeTag is the name of the worker IDs in the memory.
 const nodeTag = "WORKER_NODE"
 
-// Assign returns the worker ID of this process. The first call adds a row; if it fails
-// the next one adds another, since a row whose ID did not arrive cannot be found: its host
-// and port may be another's too. The error wraps [worker.ErrUsedUp] if the ID is above
-// limit, so that the layout has no start left, and [leaf.ErrRegression] if the table has
-// lost rows.
+// Assign returns the worker ID of this process. The first call adds a row; if it fails the next one
+// adds another, since a row whose ID did not arrive cannot be found: its host and port may be
+// another's too. The error wraps [worker.ErrUsedUp] if the ID is above limit, so that the layout
+// has no start left, and [leaf.ErrRegression] if the table has lost rows.
 func (n *Nodes) Assign(ctx context.Context, limit int64) (int64, error) {
 	n.assign.Lock()
 	defer n.assign.Unlock()

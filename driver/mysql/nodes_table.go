@@ -40,8 +40,7 @@ var nodeTable = table{sqlstore.Table{
 var errNodesBehind = fmt.Errorf("%w: what makes the IDs of WORKER_NODE is behind its rows, and deals worker IDs again: set it to the highest ID that was ever dealt "+
 	"(ALTER TABLE WORKER_NODE AUTO_INCREMENT = N), and start again", leaf.ErrRegression)
 
-// checkNodes reports a table whose IDs are not made by the server, or that may hold one
-// twice.
+// checkNodes reports a table whose IDs are not made by the server, or that may hold one twice.
 func checkNodes(f found) error {
 	switch {
 	case !f.keyIs("id"):

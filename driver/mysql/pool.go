@@ -127,8 +127,7 @@ func ifNot(err error, numbers ...uint16) error {
 	return err
 }
 
-// Do runs do on a connection. Reads of records wait for all that a Galera cluster has
-// agreed upon.
+// Do runs do on a connection. Reads of records wait for all that a Galera cluster has agreed upon.
 func (p *pool) Do(ctx context.Context, do func(*sqlstore.Session) error) error {
 	return p.use(ctx, func(s *session) error {
 		if s.facts.galera && p.table != &allocTable {

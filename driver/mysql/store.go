@@ -34,9 +34,8 @@ func New(db *sql.DB, opts *sqldb.Options) (*sqldb.DB, error) {
 
 type counters struct{ *pool }
 
-// exact holds for the one row whose column %[1]s is the parameter %[2]s byte for byte. The
-// plain equality finds it by the index, but under the column's collation; the second term
-// decides.
+// exact holds for the one row whose column %[1]s is the parameter %[2]s byte for byte. The plain
+// equality finds it by the index, but under the column's collation; the second term decides.
 const exact = `%[1]s = %[2]s AND CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY) = CAST(%[2]s AS BINARY)`
 
 // micros makes the time independent of the session's time zone.

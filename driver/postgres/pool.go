@@ -39,8 +39,7 @@ type session struct {
 	facts *facts
 }
 
-// micros is update_time in microseconds, which a session's DateStyle and time zone have no
-// part in.
+// micros is update_time in microseconds, which a session's DateStyle and time zone have no part in.
 const micros = `(EXTRACT(EPOCH FROM update_time) * 1000000)::bigint`
 
 func newDialect(f *facts) *sqlstore.Dialect {
@@ -168,8 +167,7 @@ func (p *pool) use(ctx context.Context, do func(*session) error) error {
 	return err
 }
 
-// slow says what may have made a call take too long. It has no cause: the caller's
-// time is not up.
+// slow says what may have made a call take too long. It has no cause: the caller's time is not up.
 func (p *pool) slow(hosts string, cause error) error {
 	from, advice := "", "the server hangs, or another transaction holds the row: end the one left open: "
 	if hosts != "" {

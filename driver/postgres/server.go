@@ -84,8 +84,7 @@ func (f *facts) mayLose() bool {
 	return !f.kind.agreed() && (f.settings.replicable() || !f.settings.synced())
 }
 
-// inspect reports why the server and the table must not be used, and learns what
-// they are like.
+// inspect reports why the server and the table must not be used, and learns what they are like.
 func (p *pool) inspect(s *session) (*facts, error) {
 	facts, err := inspectServer(s)
 	if err != nil {

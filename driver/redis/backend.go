@@ -20,10 +20,9 @@ var (
 	_ kv.Lossy   = backend{}
 )
 
-// A backend is two hashes, of a store and of a registry; their fields are the cells. A
-// version is an equals sign, because Swap compares values: each record is another one, and
-// so is each value of a tag, which has the time in it. That of a cell that Add moved is
-// the server's master_replid.
+// A backend is two hashes, of a store and of a registry; their fields are the cells. A version is
+// an equals sign, because Swap compares values: each record is another one, and so is each value of
+// a tag, which has the time in it. That of a cell that Add moved is the server's master_replid.
 type backend struct{ client *client }
 
 func (b backend) String() string { return "Redis" }

@@ -52,8 +52,7 @@ func findFile(ctx context.Context, conn *sql.Conn, given string) (dbFile, error)
 	return f, f.checkPath()
 }
 
-// mainPath returns the path of a connection's file, as SQLite uses it, and does not
-// touch the file.
+// mainPath returns the path of a connection's file, as SQLite uses it, and does not touch the file.
 func mainPath(ctx context.Context, conn *sql.Conn) (string, error) {
 	rows, err := conn.QueryContext(ctx, "PRAGMA database_list")
 	if err != nil {

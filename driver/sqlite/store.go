@@ -56,8 +56,7 @@ var advance = `UPDATE leaf_alloc
 		AND max_id BETWEEN 0 AND 9223372036854775807 - iif(?1 > 0, ?1, step)
 	RETURNING max_id, step, 1000 * update_time, ` + dialect.ReadIdentity()
 
-// Advance moves a counter. With n = 0 the step is that of the very row and statement that
-// moved it.
+// Advance moves a counter. With n = 0 the step is that of the very row and statement that moved it.
 func (c counters) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 	var grant segment.Grant
 	err := c.do(ctx, func(s *session) error {

@@ -41,8 +41,7 @@ func (m *member) gate(table string) sqlstore.Slots {
 	return m.gates[crc32.ChecksumIEEE([]byte(table))%uint32(len(m.gates))]
 }
 
-// isCalled reports whether name means the server: as it is, or its host, or its host and
-// port.
+// isCalled reports whether name means the server: as it is, or its host, or its host and port.
 func (m *member) isCalled(name string) bool {
 	return m.Name == name || strings.HasPrefix(m.Name, name+":") || strings.HasPrefix(m.Name, name+"/")
 }

@@ -53,9 +53,8 @@ type Options struct {
 	// nothing listens on it. Required.
 	Port int
 
-	// StandStill is how long a node in Java Leaf's tree that others wrote last must be
-	// without a write before this server takes it over; default 10 s. A Java server writes
-	// every 3 s.
+	// StandStill is how long a node in Java Leaf's tree that others wrote last must be without a
+	// write before this server takes it over; default 10 s. A Java server writes every 3 s.
 	StandStill time.Duration
 
 	// UploadEvery is how often this server writes the time to its node in Java Leaf's

@@ -132,8 +132,7 @@ type Snowflake struct {
 	Horizon        time.Duration `yaml:"horizon" check:"1m..24h"`
 }
 
-// UID configures the scheme of Baidu's uid-generator, with that program's keys where
-// it has them.
+// UID configures the scheme of Baidu's uid-generator, with that program's keys where it has them.
 type UID struct {
 	Enable           string        `yaml:"enable" check:"auto|true|false"`
 	Mode             string        `yaml:"mode" check:"cached|default"`
@@ -181,8 +180,7 @@ const (
 //go:embed example.yaml
 var example string
 
-// Example returns a configuration file that explains every key and sets each to its
-// default.
+// Example returns a configuration file that explains every key and sets each to its default.
 func Example() string { return example }
 
 // The default addresses of the front ends, which are those of the example: the texts of the help name
@@ -203,8 +201,7 @@ func Default() Config {
 	return *l.cfg
 }
 
-// NeedsStore reports whether a server uses the store's database, for counters or for
-// worker IDs.
+// NeedsStore reports whether a server uses the store's database, for counters or for worker IDs.
 func (c Config) NeedsStore() bool {
 	return c.Segment.Enable || c.Workers == "" && (c.Snowflake.Enable || c.ServesUID())
 }

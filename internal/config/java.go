@@ -181,8 +181,7 @@ func (l *loader) requireAddresses() {
 	}
 }
 
-// withoutAddress notes, and returns, why a scheme is off that the key called enable has
-// turned on.
+// withoutAddress notes, and returns, why a scheme is off that the key called enable has turned on.
 func (l *loader) withoutAddress(scheme, enable, missing string) string {
 	said := enable + " is absent, which means true"
 	if v, ok := l.java.props.Get(enable); ok {

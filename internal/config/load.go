@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// A Source says where [Load] finds the settings. Its zero value means the
-// defaults.
+// A Source says where [Load] finds the settings. Its zero value means the defaults.
 type Source struct {
 	// File is the path of the configuration file. Empty: the value of LEAF_CONFIG, or no file. A
 	// name that ends in .properties means Java Leaf's format, any other YAML.

@@ -34,8 +34,7 @@ const (
 	lockWait = 10 * time.Second // for another process that opens its memory
 )
 
-// A Dir is an open data directory and one slot of it. Its methods are safe for
-// concurrent use.
+// A Dir is an open data directory and one slot of it. Its methods are safe for concurrent use.
 type Dir struct {
 	path  string
 	slot  int
@@ -150,8 +149,7 @@ func (d *Dir) lockMemories() (*os.File, error) {
 	}
 }
 
-// Lock opens, or makes, a further file of the directory and locks it for as long as
-// it stays open.
+// Lock opens, or makes, a further file of the directory and locks it for as long as it stays open.
 func (d *Dir) Lock(name string) (*os.File, error) {
 	f, err := filelock.OpenLocal(filepath.Join(d.path, name))
 	if errors.Is(err, worker.ErrInUse) {

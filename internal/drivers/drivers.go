@@ -71,8 +71,7 @@ func (u *target) complete(b *Backend) error {
 	return errors.Join(u.err, b.Close())
 }
 
-// CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts
-// nothing.
+// CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts nothing.
 func CheckStore(rawURL string) error {
 	return check(rawURL, func(b *Backend) *Part { return &b.Tags })
 }

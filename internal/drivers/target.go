@@ -194,8 +194,7 @@ func (u *target) cluster(port string) (hosts []string, path string) {
 	return hosts, path
 }
 
-// hostPorts returns host:port, in small letters, for each of several hosts with or without
-// a port.
+// hostPorts returns host:port, in small letters, for each of several hosts with or without a port.
 func (u *target) hostPorts(list, defaultPort string) (hosts []string) {
 	for host := range strings.SplitSeq(list, ",") {
 		parts := url.URL{Host: host}

@@ -1,8 +1,7 @@
 // Package edit measures the distance of two words, for hints after a typing error.
 package edit
 
-// Distance counts the edits of one character, or swaps of two neighbours, that
-// make b of a.
+// Distance counts the edits of one character, or swaps of two neighbours, that make b of a.
 func Distance(a, b string) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {

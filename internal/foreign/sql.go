@@ -269,9 +269,8 @@ var nextIncrement = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
 })
 
-// autoIncrement returns the counter of a column. The definition of the table shows the counter as it
-// is. The table of information_schema may be a day old. A rolled-back
-// INSERT uses up its number.
+// autoIncrement returns the counter of a column. The definition of the table shows the counter as
+// it is. The table of information_schema may be a day old. A rolled-back INSERT uses up its number.
 func (r *reader) autoIncrement(t table, col string) (Counter, error) {
 	c := Counter{Table: t.name, Name: t.name}
 	var high highest

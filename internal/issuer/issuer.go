@@ -101,8 +101,7 @@ type Source interface {
 	Next(ctx context.Context, key string) (ID, error)
 	Take(ctx context.Context, key string, n int) (IDs, error)
 
-	// Check reports why no ID of key can be had, as far as that can be known without
-	// consuming one.
+	// Check reports why no ID of key can be had, as far as that can be known without consuming one.
 	Check(ctx context.Context, key string) error
 }
 
@@ -137,8 +136,7 @@ func (s numbers) Check(ctx context.Context, key string) error {
 	return nil
 }
 
-// ErrBadKey is wrapped, together with [leaf.ErrInvalid], where a key cannot be the name
-// of a tag.
+// ErrBadKey is wrapped, together with [leaf.ErrInvalid], where a key cannot be the name of a tag.
 var ErrBadKey = errors.New("bad key")
 
 // A badKey is the fault of a key.
@@ -149,8 +147,7 @@ func (e badKey) Is(target error) bool { return target == ErrBadKey }
 
 // Options configures an [Issuer]. The zero value of a field means its default.
 type Options struct {
-	// MaxBatch is the most IDs that one Take may ask for; default
-	// [DefaultMaxBatch].
+	// MaxBatch is the most IDs that one Take may ask for; default [DefaultMaxBatch].
 	MaxBatch int
 
 	// MaxRange is the most IDs that one AppendRanges or TakeContiguous may ask for;
@@ -175,8 +172,7 @@ type enabled struct {
 	tags bool
 }
 
-// New returns an Issuer of the given sources, by scheme, and of [UUIDs], which need
-// nothing.
+// New returns an Issuer of the given sources, by scheme, and of [UUIDs], which need nothing.
 func New(sources map[string]Source, opts *Options) *Issuer {
 	if opts == nil {
 		opts = new(Options)

@@ -62,9 +62,8 @@ type Tags struct {
 	log      *slog.Logger
 }
 
-// NewTags returns the administration of store. segments is what issues from it in
-// this process, nil if nothing does. Each change is logged once to logger; nil
-// discards.
+// NewTags returns the administration of store. segments is what issues from it in this process, nil
+// if nothing does. Each change is logged once to logger; nil discards.
 func NewTags(store segment.Store, segments Segments, logger *slog.Logger) *Tags {
 	return &Tags{store, cmp.Or[Segments](segments, noSegments{}), nil, cmp.Or(logger, slog.New(slog.DiscardHandler))}
 }
@@ -107,8 +106,7 @@ func (t *Tags) Probe(ctx context.Context) error {
 	return nil
 }
 
-// All lists all tags in the order of the store, as [segment.Store] does, for at most
-// a minute.
+// All lists all tags in the order of the store, as [segment.Store] does, for at most a minute.
 func (t *Tags) All(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, listTimeout)

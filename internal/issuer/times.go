@@ -66,8 +66,7 @@ func (t *Times) Take(ctx context.Context, key string, dst []leaf.Range, n int) (
 	return dst, nil
 }
 
-// TakeContiguous returns n IDs that follow one another; see
-// [snowflake.Generator.TakeContiguous].
+// TakeContiguous returns n IDs that follow one another; see [snowflake.Generator.TakeContiguous].
 func (t *Times) TakeContiguous(ctx context.Context, key string, n int) (leaf.Range, error) {
 	g, err := t.generator(key)
 	if err != nil {

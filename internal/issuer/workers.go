@@ -39,17 +39,15 @@ type Workers struct {
 	leases   leases
 }
 
-// NewWorkers returns the administration of registry. keeper is what holds a worker ID
-// of it in this process, nil if nothing does. Each change is logged once to logger;
-// nil discards.
+// NewWorkers returns the administration of registry. keeper is what holds a worker ID of it in this
+// process, nil if nothing does. Each change is logged once to logger; nil discards.
 func NewWorkers(registry worker.Registry, keeper Keeper, logger *slog.Logger) *Workers {
 	w := &Workers{registry: registry, keeper: cmp.Or[Keeper](keeper, noKeeper{}), log: cmp.Or(logger, slog.New(slog.DiscardHandler))}
 	w.Lease(nil)
 	return w
 }
 
-// Err returns why this process can issue no IDs under a worker ID at present, nil if
-// it can.
+// Err returns why this process can issue no IDs under a worker ID at present, nil if it can.
 func (w *Workers) Err() error { return w.keeper.Err() }
 
 // Status returns the status of this process's lease.
@@ -100,11 +98,10 @@ func (w *Workers) Supply() (supply worker.Supply, ok bool) {
 	return d.Supply(), true
 }
 
-// Free makes a worker ID claimable that no server holds any more, as [worker.Free]
-// says, and returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker
-// ID without a claim so far, [ErrHeld] for that of this process,
-// [worker.ErrConflict] if it was changed meanwhile, and [leaf.ErrUnsupported] where
-// worker IDs are used once.
+// Free makes a worker ID claimable that no server holds any more, as [worker.Free] says, and
+// returns its record as it then is. It wraps [leaf.ErrInvalid] for a worker ID without a claim so
+// far, [ErrHeld] for that of this process, [worker.ErrConflict] if it was changed meanwhile, and
+// [leaf.ErrUnsupported] where worker IDs are used once.
 func (w *Workers) Free(ctx context.Context, id int64) (worker.Record, error) {
 	record, err := w.free(ctx, id)
 	if err != nil {

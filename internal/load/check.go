@@ -119,8 +119,7 @@ func (b *batch) of(key int) *IDs {
 	return &b.items[len(b.items)-1].ids
 }
 
-// clear keeps the memory of a batch for the next one, unless large answers have made much
-// of it.
+// clear keeps the memory of a batch for the next one, unless large answers have made much of it.
 func (b *batch) clear() {
 	if b.n > 2*batchSize || len(b.items) > 1 {
 		b.items = nil

@@ -64,8 +64,7 @@ func (s *space) numbers(ranges []leaf.Range, keep bool, check *Check) {
 	}
 }
 
-// byPart splits ranges by the parts that they belong to, each with its numbers' lower 32
-// bits.
+// byPart splits ranges by the parts that they belong to, each with its numbers' lower 32 bits.
 func byPart(ranges []leaf.Range) map[uint32][]leaf.Range {
 	split := map[uint32][]leaf.Range{}
 	var high uint32

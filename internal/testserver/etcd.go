@@ -30,9 +30,8 @@ type EtcdOptions struct {
 	Args []string
 }
 
-// An EtcdCluster is a private etcd on 127.0.0.1, of one member or several. Its methods
-// are not safe for concurrent use with each other on the same member, except for
-// Endpoints and URL.
+// An EtcdCluster is a private etcd on 127.0.0.1, of one member or several. Its methods are not safe
+// for concurrent use with each other on the same member, except for Endpoints and URL.
 type EtcdCluster struct {
 	Dir string // holds the data
 
@@ -190,8 +189,7 @@ func (c *EtcdCluster) Leader() int {
 	return -1
 }
 
-// Metric returns the sum of a member's metrics whose names, with their labels, begin
-// with prefix.
+// Metric returns the sum of a member's metrics whose names, with their labels, begin with prefix.
 func (c *EtcdCluster) Metric(i int, prefix string) (float64, error) {
 	text, err := c.members[i].ask("/metrics")
 	if err != nil {

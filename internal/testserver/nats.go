@@ -26,8 +26,7 @@ func StartNATS() (*NATSServer, error) {
 // URL is the server's address as its clients take it.
 func (s *NATSServer) URL() string { return "nats://" + s.Addr() }
 
-// Start starts the server after Kill, on the same port and data, and returns
-// when it answers.
+// Start starts the server after Kill, on the same port and data, and returns when it answers.
 func (s *NATSServer) Start() error { return s.startOn(s.run) }
 
 func (s *NATSServer) run() (err error) {

@@ -15,9 +15,8 @@ type RedisError string
 
 func (e RedisError) Error() string { return string(e) }
 
-// Do sends the server one command on a connection of its own and returns the answer
-// as text; of an array, one element a line. It fails with a [RedisError] if the
-// server refuses the command.
+// Do sends the server one command on a connection of its own and returns the answer as text; of an
+// array, one element a line. It fails with a [RedisError] if the server refuses the command.
 func (s *RedisServer) Do(args ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {

@@ -99,8 +99,7 @@ func TestClock(t *testing.T, r worker.Registry) {
 // OtherText is a record in a handmade format.
 const OtherText = ` { "horizon": 1790000000000, "term": 3, "v": 1, "instance": "000102030405060708090a0b0c0d0e0f" } `
 
-// TestOtherText checks that [OtherText] in the cell of worker 7 is replaced like any
-// other record.
+// TestOtherText checks that [OtherText] in the cell of worker 7 is replaced like any other record.
 func TestOtherText(t *testing.T, r worker.Registry) {
 	old, err := r.Load(t.Context(), 7)
 	if err != nil || old.Term != 3 {
@@ -116,8 +115,7 @@ func TestOtherText(t *testing.T, r worker.Registry) {
 	}
 }
 
-// CountUp raises the term of worker 7 by one, and returns 0 if that failed or may have
-// failed.
+// CountUp raises the term of worker 7 by one, and returns 0 if that failed or may have failed.
 func CountUp(ctx context.Context, r worker.Registry) (int64, error) {
 	old, err := r.Load(ctx, 7)
 	if err != nil {

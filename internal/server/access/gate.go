@@ -14,8 +14,7 @@ import (
 	"github.com/leaf-id/leaf/internal/issuer"
 )
 
-// Options configures a [Gate]. The first two say what callers may do that show no
-// credentials.
+// Options configures a [Gate]. The first two say what callers may do that show no credentials.
 type Options struct {
 	Local      bool // only this machine reaches the server, which matters until tokens are known
 	PublicRead bool // everyone may read
@@ -147,9 +146,8 @@ type Caller struct {
 
 var noCaller Caller // of a nil Gate
 
-// Take reports why the caller may not take n IDs, and counts them. With n = 0 it reports
-// whether the caller may take any. The error is [ErrUnauthenticated], [ErrForbidden] or a
-// [*LimitError].
+// Take reports why the caller may not take n IDs, and counts them. With n = 0 it reports whether
+// the caller may take any. The error is [ErrUnauthenticated], [ErrForbidden] or a [*LimitError].
 func (c *Caller) Take(scheme, key string, n int64) error {
 	if c == nil {
 		return ErrUnauthenticated

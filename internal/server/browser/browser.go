@@ -47,8 +47,7 @@ type Handler struct {
 	cors atomic.Pointer[cors.Cors] // nil: no origins are configured
 }
 
-// New returns a Handler that serves with next what browsers may have; see
-// [Handler.SetOrigins].
+// New returns a Handler that serves with next what browsers may have; see [Handler.SetOrigins].
 func New(origins []string, next http.Handler) *Handler {
 	h := &Handler{next: next}
 	h.SetOrigins(origins)

@@ -42,8 +42,7 @@ type Options struct {
 	// default [DefaultRequestTimeout].
 	RequestTimeout time.Duration
 
-	// WriteTimeout bounds the time a client has to read its replies; default
-	// [DefaultWriteTimeout].
+	// WriteTimeout bounds the time a client has to read its replies; default [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
 	// Budget bounds the memory of unread output; default: one of [DefaultBudget] bytes. While it is

@@ -160,8 +160,7 @@ func (l *loop) wait(events []unix.EpollEvent) int {
 	return n
 }
 
-// timeout returns how many milliseconds the next timer lets the loop wait; -1: as long as
-// it likes.
+// timeout returns how many milliseconds the next timer lets the loop wait; -1: as long as it likes.
 func (l *loop) timeout() int {
 	var next time.Time
 	for _, list := range l.timers() {

@@ -73,8 +73,7 @@ func (s *session) parse(in []byte) (size int, v parseResult) {
 	return size, understood
 }
 
-// nextLine returns the line that begins at pos, without its end, and where the next one
-// begins.
+// nextLine returns the line that begins at pos, without its end, and where the next one begins.
 func nextLine(in []byte, pos int) (line []byte, next int, v parseResult) {
 	end := bytes.IndexByte(in[pos:], '\n')
 	switch {

@@ -17,8 +17,7 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// StatusCanceled is the HTTP status of a request whose client has gone; only
-// the log reads it.
+// StatusCanceled is the HTTP status of a request whose client has gone; only the log reads it.
 const StatusCanceled = 499
 
 // RetryAfter returns the value of the header of that name: the seconds until a caller may retry

@@ -44,8 +44,7 @@ var (
 	NoStore     = []string{"no-store"} // a cached ID would be issued twice
 )
 
-// SetAdvice sets the headers that say what to do about err: to show a token, or when to try
-// again.
+// SetAdvice sets the headers that say what to do about err: to show a token, or when to try again.
 func SetAdvice(header http.Header, err error) {
 	if after := RetryAfter(err); after != "" {
 		header.Set("Retry-After", after)

@@ -28,8 +28,7 @@ func ParseQuery(raw string, known ...string) (url.Values, error) {
 	return query, nil
 }
 
-// CheckParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not
-// have.
+// CheckParams reports, wrapping [leaf.ErrInvalid], a parameter that a route does not have.
 func CheckParams(query url.Values, known ...string) error {
 	for name := range query {
 		if !slices.Contains(known, name) {

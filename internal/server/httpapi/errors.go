@@ -25,8 +25,7 @@ const (
 	javaExhausted      = -3
 )
 
-// An errorBody is Java Leaf's JSON error, whose clients read it, with one field more
-// at its end.
+// An errorBody is Java Leaf's JSON error, whose clients read it, with one field more at its end.
 type errorBody struct {
 	Timestamp int64  `json:"timestamp"` // milliseconds since 1970
 	Status    int    `json:"status"`
@@ -78,8 +77,7 @@ func segmentOff(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// writeError completes body and writes it as JSON, or as the page that Java Leaf shows
-// to browsers.
+// writeError completes body and writes it as JSON, or as the page that Java Leaf shows to browsers.
 func writeError(w http.ResponseWriter, r *http.Request, body errorBody) {
 	now := time.Now()
 	body.Timestamp = now.UnixMilli()

@@ -1,6 +1,5 @@
-// Package httpapi is the plain HTTP front end: Java Leaf's own routes as Java Leaf
-// answers them, batches, and the routes for probes. openapi.yaml in package api
-// describes them.
+// Package httpapi is the plain HTTP front end: Java Leaf's own routes as Java Leaf answers them,
+// batches, and the routes for probes. openapi.yaml in package api describes them.
 package httpapi
 
 import (
