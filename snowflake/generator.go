@@ -128,7 +128,7 @@ func (g *Generator) begin(lease lease) {
 	defer g.mu.Unlock()
 	g.finish(nil)
 	if w := lease.Worker(); w < 0 || w > g.layout.MaxWorker() {
-		g.why = fmt.Errorf("worker ID %d is not in 0 … %d, what the layout holds", w, g.layout.MaxWorker())
+		g.why = fmt.Errorf("worker ID %d is not in 0 … %d, the range of the layout", w, g.layout.MaxWorker())
 		return
 	}
 	now := g.opts.Clock.Now().UnixMilli()

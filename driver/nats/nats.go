@@ -229,7 +229,7 @@ func unfit(c jetstream.StreamConfig, version string) string {
 	case c.Discard != jetstream.DiscardNew && (c.MaxMsgs > 0 || c.MaxBytes > 0):
 		return "discards old messages at its limits: it needs discard new"
 	case c.Retention != jetstream.LimitsPolicy:
-		return "deletes what was consumed: it needs retention by limits"
+		return "deletes consumed messages: it needs retention by limits"
 	case c.AllowDirect:
 		return "lets any replica answer: it needs allow direct off"
 	case c.Mirror != nil || len(c.Sources) > 0 || c.Sealed || c.NoAck:

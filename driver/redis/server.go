@@ -131,7 +131,7 @@ func (s server) unfit(c Config) error {
 	case s.info["maxmemory"] != "0" && policy != "noeviction":
 		return fmt.Errorf("maxmemory-policy is %s: the server may drop counters when its memory is full; set it to noeviction", policy)
 	case s.info["aof_enabled"] != "1" && !c.Volatile:
-		return errors.New("appendonly is no: a restart of the server would forget what was allocated since its last snapshot; " +
+		return errors.New("appendonly is no: a restart of the server would forget the allocations since its last snapshot; " +
 			"set appendonly yes and appendfsync always, or add durability=none to the URL to accept that")
 	case c.WaitLocal > 0 && s.info["aof_enabled"] != "1":
 		return errors.New("waitaof=1 needs appendonly yes")
@@ -169,14 +169,14 @@ func (s server) durability() (text string, level slog.Level) {
 	case s.info["aof_enabled"] != "1":
 		return "appendonly no: a restart of the server goes back to its last snapshot, or to nothing, and IDs may then be issued twice", slog.LevelWarn
 	case s.config == nil:
-		return "the user may not run CONFIG GET: what a crash of the server's machine loses is not known, at most a second with appendfsync everysec; " +
+		return "the user may not run CONFIG GET: the loss in a crash of the server's machine is unknown, at most a second with appendfsync everysec; " +
 			"allow it (ACL SETUSER name +config|get)", slog.LevelWarn
 	case s.keeps():
 		return "appendfsync always: a restart loses nothing that was acknowledged; a fail-over to a replica may", slog.LevelInfo
 	case fsync == "always":
-		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose what was acknowledged during a rewrite; set it to no",
+		return "no-appendfsync-on-rewrite yes: a crash of the server's machine may lose writes acknowledged during a rewrite; set it to no",
 			slog.LevelWarn
 	}
-	return "appendfsync " + fsync + ": a crash of the server's machine may lose what was acknowledged in the last two seconds (everysec) or half minute (no); " +
+	return "appendfsync " + fsync + ": a crash of the server's machine may lose writes acknowledged in the last two seconds (everysec) or half minute (no); " +
 		"set appendfsync always to lose nothing", slog.LevelWarn
 }

@@ -137,8 +137,8 @@ func (s share) judgeTicket(d drawResult) error {
 		return fmt.Errorf("%w: it steps by %d from %d, not by %d from %d: something between here and the server changes the settings",
 			sqlstore.ErrSession, d.increment, d.offset, s.servers, s.number)
 	case (d.globalInc != s.servers || d.globOff != s.number) && (d.globalInc != 1 || d.globOff != 1):
-		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: who draws tickets without Leaf "+
-			"draws those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
+		return fmt.Errorf("the server's auto_increment_increment is %d and its auto_increment_offset %d: programs that draw tickets without Leaf "+
+			"draw those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
 	case d.rows == 0:
 		return errors.New("the server drew no ticket although it has the tag")
 	case !s.owns(d.last):

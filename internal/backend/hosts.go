@@ -9,7 +9,7 @@ import (
 )
 
 // ErrSeveralStores is wrapped where the hosts of one URL are not hosts of one store.
-var ErrSeveralStores = errors.New("the hosts are not those of one store, so IDs would come twice: correct the URL")
+var ErrSeveralStores = errors.New("the hosts do not belong to one store, so IDs would come twice: correct the URL")
 
 // A Host is one of several in a URL.
 type Host struct {

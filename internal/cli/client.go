@@ -133,7 +133,7 @@ func (c *Client) explain(err error) error {
 	case code == connect.CodeUnavailable && !connect.IsWireError(err):
 		return Hinted(fmt.Errorf("no server answers at %s: %s", base, text), "start one with 'leaf serve', or name it with --server URL")
 	case !connect.IsWireError(err) && code != connect.CodeCanceled:
-		return Hinted(fmt.Errorf("what answers at %s is not a Leaf server: %s", base, text), "name the server with --server URL")
+		return Hinted(fmt.Errorf("the server at %s is not a Leaf server: %s", base, text), "name the server with --server URL")
 	case code == connect.CodeUnauthenticated:
 		plain.Hint = "give the token that the server's operator has made with --token-file FILE or LEAF_TOKEN"
 	case code == connect.CodePermissionDenied:

@@ -41,10 +41,10 @@ func (d *Dir) upgrade(logger *slog.Logger) error {
 			err = d.upgradeSlot(path, slot)
 		}
 		if err != nil {
-			logger.Warn("what an earlier release remembered of counters is not taken over", "path", path, "err", err)
+			logger.Warn("an earlier release's memory of counters is not taken over", "path", path, "err", err)
 			continue
 		}
-		logger.Info("took over what an earlier release remembered of counters, and removed its file: that release starts without this memory if you go back to it",
+		logger.Info("took over an earlier release's memory of counters, and removed its file: that release starts without this memory if you go back to it",
 			"path", path)
 	}
 	return nil

@@ -18,7 +18,7 @@ func (s *Server) Reload() error {
 		defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
 	}
 	if err := s.reload(); err != nil {
-		s.log.Error("the configuration was not read again; what was in force stays", "err", err)
+		s.log.Error("the configuration was not read again; the old one stays in force", "err", err)
 		return err
 	}
 	return nil

@@ -129,7 +129,7 @@ func TestFilesAreWatched(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "..v1", "tokens.yaml"), []byte("tokens: [{name: x}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the broken file is reported", func() bool { return strings.Contains(r.log.String(), "what was in force stays") })
+	until(t, "the broken file is reported", func() bool { return strings.Contains(r.log.String(), "the old one stays in force") })
 	if status, _ := take.do(t, r, tokens["b"], "order"); status != 200 {
 		t.Errorf("after a broken file: %d", status)
 	}

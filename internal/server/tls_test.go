@@ -186,7 +186,7 @@ func TestNewCertificates(t *testing.T) {
 	}
 	until(t, "the broken file is noticed", func() bool {
 		wantName(fresh(), "first")
-		return strings.Contains(e.log.String(), "what was in force stays")
+		return strings.Contains(e.log.String(), "the old one stays in force")
 	})
 	sign(t, "second", e.root).write(t, e.file)
 	until(t, "the new one is used", func() bool {
