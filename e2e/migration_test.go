@@ -61,7 +61,7 @@ func (m *movers) run() {
 // runOne waits for the call under way, which may be of the former system, and for others after it.
 func (m *movers) runOne(c int) {
 	m.t.Helper()
-	m.take(c, figure[int64](200, 20_000))
+	m.take(c, figure[int64](200, 2_000))
 }
 
 // take waits until a client has had n IDs more.
