@@ -102,6 +102,9 @@ func TestEvenings(t *testing.T) {
 			must(t, s.Save(dir))
 		}
 	}
+	if r, err := read(first); err != nil || !strings.Contains(r.simulator(), "faults, on 2026-11-25:") {
+		t.Errorf("of one evening: %s %v", r.simulator(), err)
+	}
 	r, err := read(first, second, copied, first)
 	must(t, err)
 	want := "* **2,870 answered calls of the simulator** in 41 schedules with 41 faults, from 2026-11-25 to 2026-11-28: 36,000 " +

@@ -78,7 +78,11 @@ func days(all []lab.Schedules) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", from %s to %s", slices.Min(seen), slices.Max(seen))
+	first, last := slices.Min(seen), slices.Max(seen)
+	if first == last {
+		return ", on " + first
+	}
+	return fmt.Sprintf(", from %s to %s", first, last)
 }
 
 func sumSchedules(all []lab.Schedules) (sums []lab.Schedules) {
