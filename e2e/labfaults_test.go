@@ -199,17 +199,17 @@ func removeBeside(file string) error {
 // fileFaults are what can happen to an SQLite file by name.
 func fileFaults(t *testing.T, file string) map[string]labFault {
 	other := filepath.Join(filepath.Dir(file), "other.db")
-	move := func(from, to string, rests ...string) error {
+	move := func(from, to string) error {
 		var err error
-		for _, rest := range rests {
+		for _, rest := range []string{"", "-wal", "-shm"} { // as mv does
 			if e := os.Rename(from+rest, to+rest); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
 		}
 		return err
 	}
-	away := func() error { return move(file, other, "", "-wal", "-shm") }
-	back := func() error { return move(other, file, "-shm", "-wal", "") } // a server that finds it without its log begins another
+	away := func() error { return move(file, other) }
+	back := func() error { return move(other, file) }
 	return map[string]labFault{
 		fileLinked: {func() error { return os.Link(file, other) }, func() error { return os.Remove(other) }},
 		fileMoved:  {away, back},

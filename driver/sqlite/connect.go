@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,11 +18,14 @@ const busyTimeout = 5 * time.Second
 // errElsewhere: another process uses the database with another log than the one next to it.
 var errElsewhere = errors.New("it is used with another log")
 
+// errUnsettled: the database came to its name just now, and its log may follow.
+var errUnsettled = errors.New("it came to its name less than a second ago, without its log")
+
 // connect returns a connection to the file of db that shares the log and the locks of
 // all other users of the file.
 func connect(ctx context.Context, db *sql.DB) (conn *sql.Conn, err error) {
-	inUse := func(err error) bool { return errors.Is(err, errElsewhere) }
-	err = sqlstore.Repeat(ctx, inUse, func() (err error) {
+	notYet := func(err error) bool { return errors.Is(err, errElsewhere) || errors.Is(err, errUnsettled) }
+	err = sqlstore.Repeat(ctx, notYet, func() (err error) {
 		conn, err = checkedConn(ctx, db)
 		return err
 	})
@@ -50,7 +54,7 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 		return conn, nil
 	}
 	if err == nil {
-		err = checkUsers(ctx, conn, path)
+		err = cmp.Or(checkUsers(ctx, conn, path), checkSettled(path))
 	}
 	sqlstore.Discard(conn)
 	if err != nil {

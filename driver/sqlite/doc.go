@@ -22,8 +22,9 @@
 // The store notices a moved, removed or replaced file after the next COMMIT, before it answers, and
 // at the latest after a second. The answers are then errors. The same holds for the files next to
 // it. Stop every server before you put a backup in place, and raise every counter afterwards.
-// Nothing helps against a database that is put in its place before its log while servers run: the
-// first to open it begins another log, which the old one then replaces, with all commits in it.
+// A database that came to its name without its log is opened a second later (Linux), because the log
+// may follow. One that follows even later replaces the log that the first server then begins, with all
+// commits in it: IDs come twice.
 //
 // SQLite keeps the log and the locks in files next to the database's name. Processes with two names
 // for one file do not see each other's commits. So the store refuses a file with several hard links

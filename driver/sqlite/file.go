@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/sqlstore"
@@ -109,6 +110,8 @@ func sameFile(path string, was fs.FileInfo) error {
 type location struct {
 	names         uint64 // hard links; 0: not known
 	mount, folder uint64 // the mounts that the file and its folder are on; equal where they are not known
+
+	written, changed time.Time // the last write, and the last change of any kind; zero: not known
 }
 
 // checkNames reports that other processes may use the file under another name, with another log and
@@ -131,4 +134,25 @@ func (p location) check(path string) error {
 			"mount the folder that it is in, everywhere", path)
 	}
 	return nil
+}
+
+// settleTime is how long a database without its log has to be in its place before it is opened: mv
+// moves a folder's files one after the other, the database before its log. The first server to open it
+// would begin another log, which the old one then replaces, with all commits in it.
+var settleTime = time.Second
+
+// checkSettled reports that a database without its log came to its name just now.
+func checkSettled(path string) error {
+	p, err := locate(path)
+	if err == nil && p.unsettled(time.Now()) {
+		err = fmt.Errorf("the database file %s: %w", path, errUnsettled)
+	}
+	return err
+}
+
+// unsettled reports a rename or a copy less than settleTime ago. A write, such as the last one of a
+// server that stopped, changes both times.
+func (p location) unsettled(now time.Time) bool {
+	age := now.Sub(p.changed)
+	return p.changed.After(p.written) && age >= 0 && age < settleTime
 }

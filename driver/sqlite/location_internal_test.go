@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // This test cannot make a mount of a single file: see the end-to-end tests.
@@ -32,5 +33,26 @@ func TestLocate(t *testing.T) {
 	}
 	if _, err := locate(filepath.Join(t.TempDir(), "no")); err == nil {
 		t.Error("a file that is not there has a location")
+	}
+}
+
+// A rename changes the file without a write.
+func TestUnsettled(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		written, changed time.Duration // before now
+		want             bool
+	}{
+		"moved just now":  {time.Hour, time.Millisecond, true},
+		"moved":           {time.Hour, time.Minute, false},
+		"written":         {time.Millisecond, time.Millisecond, false},
+		"of a later time": {time.Hour, -time.Minute, false},
+	} {
+		if p := (location{written: now.Add(-tt.written), changed: now.Add(-tt.changed)}); p.unsettled(now) != tt.want {
+			t.Errorf("%s: %v", name, !tt.want)
+		}
+	}
+	if (location{}).unsettled(now) {
+		t.Error("a file without known times is not settled")
 	}
 }

@@ -1,0 +1,4 @@
+package sqlite
+
+// SettleTime is for tests.
+var SettleTime = &settleTime
