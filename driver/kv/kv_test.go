@@ -396,7 +396,7 @@ func TestShare(t *testing.T) {
 					least = min(least, share)
 				}
 				t.Logf("%d allocations, the least %d: %v", total, least, shares)
-				if least*n*3 < total {
+				if least*n*6 < total { // one of two may win in long rows
 					t.Errorf("of %d allocations one of %d processes got %d", total, n, least)
 				}
 				if total < want {
