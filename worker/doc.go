@@ -132,7 +132,8 @@
 //     longer one claims nothing, unless an operator has it raise the delay.
 //   - If another server may have answered without a trace ([ServerEpoch].Untracked), only the
 //     latest stamp counts. A write under another incarnation ended the earlier one; so did a
-//     silence of all nodes for two extension periods.
+//     silence of all nodes for two extension periods, by the registry's clock or by the nodes':
+//     the registry's may have been set back meanwhile.
 //   - If the incarnation is unknown, each claim waits until looks have found it for the claim
 //     delay, without a gap of two extension periods.
 //   - The keeper extends a lease, or puts it back, only before its horizon by the registry's clock

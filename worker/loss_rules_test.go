@@ -144,6 +144,10 @@ func TestEpochSince(t *testing.T) {
 	stamp := func(incarnation string, since, seen time.Duration) Record {
 		return Record{Incarnation: incarnation, Since: at(since), Seen: at(seen)}
 	}
+	aside := func(r Record, offset time.Duration) Record {
+		r.Offset = offset
+		return r
+	}
 	for _, tt := range []struct {
 		name      string
 		untracked bool
@@ -157,6 +161,10 @@ func TestEpochSince(t *testing.T) {
 		{"the latest", true, []Record{stamp("a", -time.Minute, -extend), stamp("a", -time.Hour, 0)}, -time.Minute},
 		{"no gap", true, []Record{stamp("a", -time.Hour, -2*extend)}, -time.Hour},
 		{"a gap", true, []Record{stamp("a", -time.Hour, -2*extend-1)}, 0},
+		{"no gap by the machines' clocks", true, []Record{aside(stamp("a", -time.Hour, -extend), -extend)}, -time.Hour},
+		{"a gap by the machines' clocks", true, []Record{aside(stamp("a", -time.Hour, -extend), -extend-1)}, 0},
+		{"no gap by the registry's clock", true, []Record{aside(stamp("a", -time.Hour, -2*extend), extend)}, -time.Hour},
+		{"a gap by the registry's clock", true, []Record{aside(stamp("a", -time.Hour, -2*extend-1), extend)}, 0},
 		{"another wrote since", true, []Record{stamp("a", -time.Hour, 0), stamp("b", -time.Hour, -time.Minute)}, -time.Minute},
 		{"another wrote before", true, []Record{stamp("a", -time.Hour, 0), stamp("b", -3*time.Hour, -2*time.Hour)}, -time.Hour},
 		{"an unstamped write", true, []Record{stamp("a", -time.Hour, 0), stamp("", 0, -time.Minute)}, -time.Hour},
@@ -297,6 +305,11 @@ func TestClaimFloor(t *testing.T) {
 	}
 	counts("after looks without a gap", unnamed, delay, delay)
 	waits("after a gap", unnamed, delay+2*extend+ms, delay)
+	unnamed.offset = 2*extend - ms
+	waits("no gap by this machine's clock", unnamed, delay+2*extend+2*ms, delay-ms)
+	unnamed.offset = 4 * extend
+	waits("a gap by this machine's clock", unnamed, delay+2*extend+2*ms, delay)
+	unnamed.offset = 0
 	k.losses.claimed(unnamed, Record{})
 	waits("another claim", unnamed, delay+2*extend+2*ms, delay)
 	k.losses.known = span{incarnation: "a", since: now.Add(delay)}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 )
 
@@ -28,6 +29,14 @@ type lossGuard struct {
 type span struct {
 	incarnation string
 	since, seen time.Time
+	offset      time.Duration // how far the clock of the machine that saw it was ahead of the registry's
+}
+
+// silence is how long nothing has been seen, up to v: by the registry's clock, or by the machines' if
+// that is longer. The registry's may have been set back meanwhile.
+func (s span) silence(v view) time.Duration {
+	passed := v.registry.Sub(s.seen)
+	return max(passed, passed+v.offset-s.offset)
 }
 
 // readEpoch asks which server answers.
@@ -47,7 +56,7 @@ func (g *lossGuard) noteEpoch(v view) {
 		return
 	}
 	since, before := g.epochSince(v), g.known
-	g.known = span{incarnation, since, v.registry}
+	g.known = span{incarnation, since, v.registry, v.offset}
 	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, since })
 	if before.incarnation != "" && before.incarnation != incarnation {
 		g.log.Warn("the worker registry was restarted, or another server has taken over", "incarnation", incarnation, "before", before.incarnation)
@@ -73,17 +82,18 @@ func (g *lossGuard) epochSince(v view) time.Time {
 // latest stamp counts, and only if writes followed it without a gap until now. A write under
 // another incarnation ended the epoch, too.
 func (g *lossGuard) untrackedSince(v view) time.Time {
-	var since, seen time.Time
+	var since time.Time
+	silence := time.Duration(math.MaxInt64)
 	for s := range g.spans(v) {
 		switch {
 		case s.seen.After(v.registry.Add(g.opts.Tolerance)): // by a clock that was ahead
 		case s.incarnation == v.epoch.Incarnation:
-			since, seen = later(since, s.since), later(seen, s.seen)
+			since, silence = later(since, s.since), min(silence, s.silence(v))
 		case s.incarnation != "":
 			since = later(since, s.seen)
 		}
 	}
-	if v.registry.Sub(seen) > 2*g.opts.Extend {
+	if silence > 2*g.opts.Extend {
 		return v.registry
 	}
 	return since
@@ -96,7 +106,7 @@ func (g *lossGuard) spans(v view) iter.Seq[span] {
 			return
 		}
 		for _, r := range v.records {
-			if !yield(span{r.Incarnation, r.Since, r.Seen}) {
+			if !yield(span{r.Incarnation, r.Since, r.Seen, r.Offset}) {
 				return
 			}
 		}
@@ -166,10 +176,10 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
 	if !v.epoch.Lossy {
 		return time.Time{}, nil
 	}
-	if v.epoch.Incarnation != "" || v.registry.Sub(g.unnamed.seen) > 2*g.opts.Extend {
+	if v.epoch.Incarnation != "" || g.unnamed.silence(v) > 2*g.opts.Extend {
 		g.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
 	}
-	g.unnamed.seen = v.registry
+	g.unnamed.seen, g.unnamed.offset = v.registry, v.offset
 	since := g.unnamed.since
 	if v.epoch.Incarnation != "" {
 		if err := g.checkOffset(v.offset, "the worker registry's"); err != nil {

@@ -438,7 +438,7 @@ func TestGrantGoesBack(t *testing.T) {
 		p.reg = epochs{r, tt.epoch, tt.err}
 		k := p.keeper("web")
 		v := lossyView("a")
-		k.losses.known = span{"a", now.Add(-time.Hour), now}
+		k.losses.known = span{incarnation: "a", since: now.Add(-time.Hour), seen: now}
 		got := Record{Worker: firstPool, Instance: Instance{1}, Term: 5, Horizon: now.Add(time.Minute), Floor: now.Add(-DefaultTolerance)}
 		r.put(got)
 		l, err := k.grant(t.Context(), v, smallPool, bid{old, got}, got)

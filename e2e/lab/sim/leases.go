@@ -203,7 +203,9 @@ func (s *leaseServer) Load(ctx context.Context, id int64) (worker.Record, error)
 func (s *leaseServer) Swap(ctx context.Context, old, next worker.Record) (worker.Record, error) {
 	begin, off := s.w.now(), s.offset()
 	if next.Term == old.Term {
-		ctx = s.pauseBefore(ctx, "swap")
+		var cancel context.CancelFunc
+		ctx, cancel = s.pauseBefore(ctx, "swap")
+		defer cancel()
 	}
 	now, err := s.Registry.Swap(ctx, old, next)
 	if next.Term == old.Term && s.p.pauseAt("swapped") {
@@ -274,7 +276,9 @@ func (s *leaseServer) Watch(ctx context.Context, id int64) (<-chan struct{}, err
 
 // Clock forwards to the registry.
 func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
-	now, err := s.Registry.Clock(s.pauseBefore(ctx, "clock"))
+	ctx, cancel := s.pauseBefore(ctx, "clock")
+	defer cancel()
+	now, err := s.Registry.Clock(ctx)
 	if s.p.pauseAt("time") {
 		err = errors.Join(err, s.p.await())
 	}
@@ -283,11 +287,11 @@ func (s *leaseServer) Clock(ctx context.Context) (time.Time, error) {
 
 // pauseBefore pauses the process before a chosen call. The time limit of the call
 // begins afterwards.
-func (s *leaseServer) pauseBefore(ctx context.Context, call string) context.Context {
+func (s *leaseServer) pauseBefore(ctx context.Context, call string) (context.Context, context.CancelFunc) {
 	if s.p.pauseAt(call) {
-		return context.WithoutCancel(ctx)
+		return context.WithTimeout(context.WithoutCancel(ctx), s.w.keeper.CallTimeout)
 	}
-	return ctx
+	return ctx, func() {}
 }
 
 // run carries out the schedule.

@@ -195,7 +195,9 @@ func (s *leaseServer) ServerEpoch(ctx context.Context) (worker.ServerEpoch, erro
 		s.judged = nil
 		return epoch, nil
 	}
-	epoch, err := s.Registry.ServerEpoch(s.pauseBefore(ctx, "epoch"))
+	ctx, cancel := s.pauseBefore(ctx, "epoch")
+	defer cancel()
+	epoch, err := s.Registry.ServerEpoch(ctx)
 	s.asked = epoch
 	if s.p.pauseAt("answer") {
 		err = errors.Join(err, s.p.await())

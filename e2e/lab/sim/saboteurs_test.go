@@ -90,6 +90,7 @@ var saboteurs = []saboteur{
 	{"W9 put back", "losses", "a lease from the state file is put back", twice},
 	{"W9 gap", "losses", "stamps with a gap between them count, where others may have answered meanwhile", twice},
 	{"W9 unmarked gap", "losses", "a server's stamps from before a gap count, if it has the name that they have", twice},
+	{"W9 one clock", "lapses", "a gap between stamps is measured by the registry's clock alone", twice},
 	{"W9 tolerance", "lapses", "a lease has run out by the clock of the server before alone", twice},
 	{"W9 time of another", "lapses", "the time counts as that of the server before, which was asked for its incarnation", twice},
 	{"W9 late answer", "lapses", "an answer with the time has taken half of the time of its question, however long that was", twice},

@@ -6,14 +6,18 @@ import (
 	"github.com/leaf-id/leaf/driver/memory"
 )
 
-// A lapseWorld is a lossWorld with one worker ID. The clocks of two servers of its registry are off by
-// almost the whole tolerance each, in the one harmful direction.
+// A lapseWorld is a lossWorld with one worker ID, or two where servers do not all have a name of their
+// own. The clocks of two servers of its registry are off by almost the whole tolerance each, in the one
+// harmful direction.
 type lapseWorld struct{ *lossWorld }
 
 func newLapseWorld(seed uint64, sabotage string) *lapseWorld {
 	w := &lapseWorld{newLossWorld(seed, sabotage)}
 	w.layouts[0].WorkerBits = 0
-	w.db.unnamed, w.db.untracked = false, false
+	w.db.unnamed, w.db.untracked = false, w.random("untracked").IntN(3) == 0
+	if w.db.untracked {
+		w.layouts[0].WorkerBits = 1
+	}
 	w.pause = 150 * time.Millisecond // the schedule has few steps
 	w.far, w.skewed, w.wrong = false, true, tolerated
 	for _, m := range w.machines {
@@ -33,11 +37,14 @@ func (w *lapseWorld) run() {
 	w.launch(first)
 	w.clientsOf(first)
 	time.Sleep(2*claimDelay + time.Duration(w.rng.Int64N(int64(lossExtend))))
-	if p := first.proc.Load(); p == nil || !p.holds() {
+	switch p := first.proc.Load(); {
+	case p == nil || !p.holds():
 		w.remark("the first machine has no worker ID")
-	} else if alone {
+	case w.db.untracked:
+		w.unseen(second, w.machines[2])
+	case alone:
 		w.outlast(first, second, empty)
-	} else {
+	default:
 		w.overtake(first, second)
 	}
 	w.heal()
@@ -81,4 +88,26 @@ func (w *lapseWorld) outlast(holder, heir *machine, empty memory.Snapshot) {
 	w.launch(heir)
 	w.clientsOf(heir)
 	time.Sleep(w.claimDelay() + time.Duration(w.rng.Int64N(int64(10*time.Second))))
+}
+
+// unseen has a server take over under the name of the one before, after a silence. It lacks the lease of
+// the holder, and its clock is behind: by that clock there was no silence. Another machine claims at once.
+func (w *lapseWorld) unseen(holder, heir *machine) {
+	w.db.skew.Store(int64(tolerated))
+	time.Sleep(lossExtend + time.Second)
+	before := w.db.cells.Snapshot()
+	w.launch(holder)
+	w.clientsOf(holder)
+	time.Sleep(time.Second + time.Duration(w.rng.Int64N(int64(lossExtend))))
+	w.note("the registry is down")
+	w.db.down.Store(true)
+	time.Sleep(hears + time.Second + time.Duration(w.rng.Int64N(int64(lossExtend))))
+	w.unmarked()
+	w.note("a server takes over that lacks the latest writes, and whose clock is behind")
+	w.db.skew.Store(-int64(tolerated))
+	w.db.takeOver(before)
+	w.db.down.Store(false)
+	w.launch(heir)
+	w.clientsOf(heir)
+	time.Sleep(hears)
 }
