@@ -29,7 +29,7 @@ func NewClockFrom(wall func() time.Time, mono func() time.Duration) *Clock {
 }
 
 // anchor sets c by the wall clock.
-func (c *Clock) anchor() { c.offset.Store(c.wall().UnixNano() - int64(c.mono())) }
+func (c *Clock) anchor() { c.offset.Store(int64(c.drift())) }
 
 // Now returns the time. It does not go backwards while a lease is held.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.offset.Load()+int64(c.mono())) }
@@ -39,8 +39,12 @@ func (c *Clock) milli() time.Time { return c.Now().Truncate(time.Millisecond) }
 
 // step returns how far the wall clock is ahead of c; behind is negative.
 func (c *Clock) step() time.Duration {
-	return time.Duration(c.wall().UnixNano() - c.offset.Load() - int64(c.mono()))
+	return c.drift() - time.Duration(c.offset.Load())
 }
+
+// drift returns how far the wall clock is ahead of the monotonic one. It grows while the machine is
+// suspended, where the monotonic clock stands still.
+func (c *Clock) drift() time.Duration { return time.Duration(c.wall().UnixNano()) - c.mono() }
 
 // follow moves c forwards by step; a step backwards does nothing.
 func (c *Clock) follow(step time.Duration) {

@@ -138,7 +138,8 @@
 //     delay, without a gap of two extension periods.
 //   - The keeper extends a lease, or puts it back, only before its horizon by the registry's clock
 //     and this machine's. Later, others may have held the worker ID, and the registry may have lost
-//     that too. The answer with the time may have been on its way for long: the latest time counts.
+//     that too. The answer with the time may have been on its way for long, or the machine suspended,
+//     which only its wall clock shows: the latest time counts.
 //     Another incarnation's clock may be behind by the tolerance, which then counts against
 //     the lease. Where that decides, the keeper reads the incarnation once more after the answer:
 //     another server may have given the time, or the answer.

@@ -230,6 +230,7 @@ type view struct {
 	offset   time.Duration // how far our clock was ahead of registry then
 	at       time.Duration // time of the view by the monotonic clock
 	slack    time.Duration // registry may be too early by so much
+	drift    time.Duration // of our clocks, before the question for the time
 	epoch    ServerEpoch   // the answering server, asked before the time; zero: none may lose writes
 }
 
@@ -273,6 +274,7 @@ func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
 
 // readTime asks for the registry's time.
 func (k *Keeper) readTime(ctx context.Context, v *view) error {
+	v.drift = k.clock.drift()
 	before, asked := k.clock.milli(), k.clock.mono()
 	t, err := ask(ctx, k, k.reg.Clock)
 	now := k.clock.milli()
@@ -292,8 +294,11 @@ func (k *Keeper) now(v view) time.Time {
 	return v.registry.Add(k.clock.mono() - v.at).Truncate(time.Millisecond)
 }
 
-// latest returns now as late as it may be: the answer with the time in v may have come late.
-func (k *Keeper) latest(v view) time.Time { return k.now(v).Add(v.slack) }
+// latest returns now as late as it may be: the answer with the time in v may have come late, and the
+// machine may have been suspended since the question, which only its wall clock shows.
+func (k *Keeper) latest(v view) time.Time {
+	return k.now(v).Add(v.slack + max(0, k.clock.drift()-v.drift))
+}
 
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {

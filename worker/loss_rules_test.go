@@ -33,9 +33,9 @@ func stillKeeper(t testing.TB, opts Options) *Keeper {
 	return (&stillClock{wall: now}).keeper(t, nil, opts)
 }
 
-// lossyView is a view at the time now, of an incarnation.
+// lossyView is a view at the time now by all clocks, of an incarnation.
 func lossyView(incarnation string) view {
-	return view{registry: now, epoch: ServerEpoch{Lossy: true, Incarnation: incarnation}}
+	return view{registry: now, drift: time.Duration(now.UnixNano()), epoch: ServerEpoch{Lossy: true, Incarnation: incarnation}}
 }
 
 // A lease ends at its horizon by the registry's clock and this machine's. The tolerance counts against
@@ -66,7 +66,7 @@ func TestHorizonOnLossyRegistry(t *testing.T) {
 	} {
 		c := &stillClock{wall: now.Add(tt.wall), mono: time.Second}
 		k := c.keeper(t, nil, Options{})
-		v := view{registry: now.Add(tt.registry - time.Second), epoch: tt.epoch} // a second ago
+		v := view{registry: now.Add(tt.registry - time.Second), drift: k.clock.drift(), epoch: tt.epoch} // a second ago
 		held := Record{Horizon: now, Incarnation: tt.epoch.Incarnation}
 		if tt.epoch == other {
 			held.Incarnation = "a"
@@ -388,15 +388,18 @@ func TestLatestTimeDecides(t *testing.T) {
 	}
 }
 
-// Wherever the process is paused while it asks for the time, the latest time is not too early.
+// Wherever the process is paused while it asks for the time, or after that, the latest time is not too
+// early, also where the machine was suspended and its monotonic clock stood still.
 func TestLatestTimeCountsEachPause(t *testing.T) {
 	const pause = time.Minute
-	for pausedAt := range 12 {
+	for i := range 2 * 14 {
 		c := &stillClock{wall: now.Add(999 * time.Microsecond)}
-		looks := 0
+		looks, pausedAt, suspended := 0, i/2, i%2 == 0
 		look := func() {
 			if looks++; looks == pausedAt {
-				c.wall, c.mono = c.wall.Add(pause), c.mono+pause
+				if c.wall = c.wall.Add(pause); !suspended {
+					c.mono += pause
+				}
 			}
 		}
 		server := func() time.Time { look(); return c.wall }
@@ -407,9 +410,12 @@ func TestLatestTimeCountsEachPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, err := k.readClock(t.Context())
-		asked := c.wall
-		if latest := k.latest(v); err != nil || latest.Before(asked) {
-			t.Errorf("paused at look %d: %v too early, %v", pausedAt, asked.Sub(latest), err)
+		for range 2 {
+			asked := c.wall
+			if latest := k.latest(v); err != nil || latest.Before(asked) {
+				t.Errorf("paused at look %d, suspended %v: %v too early, %v", pausedAt, suspended, asked.Sub(latest), err)
+			}
+			c.wall = c.wall.Add(pause) // suspended afterwards
 		}
 	}
 }
