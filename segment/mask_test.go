@@ -104,8 +104,6 @@ func TestMaskedRefusals(t *testing.T) {
 	wantError(t, err, segment.ErrMasked)
 	_, err = set.Server().AdvanceStrict(t.Context(), "order", new(string), false, 1)
 	wantError(t, err, segment.ErrMasked)
-	_, err = segment.AdvanceAny(t.Context(), store, "order", 5)
-	wantError(t, err, segment.ErrMasked)
 	_, err = set.Take(t.Context(), "order", nil, 10_001)
 	wantError(t, err, leaf.ErrInvalid)
 	if n := counter(t, store); n != 1 {

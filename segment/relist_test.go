@@ -129,7 +129,7 @@ func TestHashOfAnotherTag(t *testing.T) {
 	defer set.Close(t.Context())
 	<-set.Ready()
 	set.Collide("nope")
-	if set.Has("nope") {
+	if set.Server().Has("nope") {
 		t.Error("the listing had no such tag")
 	}
 	if err := set.Check(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {

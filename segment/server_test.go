@@ -12,7 +12,6 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/drivertest"
-	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -65,10 +64,10 @@ func TestSetOf(t *testing.T) {
 		if st, ok := set.Server().Of("order"); !ok || st.Tag != "order" || st.Issued != 1 || len(st.Segments) == 0 {
 			t.Errorf("got %+v, %v", st, ok)
 		}
-		if n := set.Known("old"); n != 7 {
+		if n := set.Server().Known("old"); n != 7 {
 			t.Errorf("the memory knows %d", n)
 		}
-		if n := set.Known("none"); n != 0 {
+		if n := set.Server().Known("none"); n != 0 {
 			t.Errorf("the memory knows %d of an unknown tag", n)
 		}
 	})
@@ -132,28 +131,6 @@ func TestForgetOfAMemoryThatFails(t *testing.T) {
 	defer set.Close(t.Context())
 	wantError(t, set.Server().Forget("order", func() error { return nil }), errDown)
 }
-
-// AdvanceAny moves a counter of either order, and hides no error.
-func TestAdvanceAny(t *testing.T) {
-	store := memory.New().Store()
-	create(t, store, "order", 1, 10)
-	strict := segment.Tag{Name: "strict", MaxID: 1, Step: 10, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}
-	if err := store.Create(t.Context(), strict); err != nil {
-		t.Fatal(err)
-	}
-	for _, tag := range []string{"order", "strict"} {
-		if g, err := segment.AdvanceAny(t.Context(), store, tag, 5); err != nil || g.Range != (leaf.Range{Start: 1, End: 6}) {
-			t.Errorf("%s: %+v, %v", tag, g, err)
-		}
-	}
-	_, err := segment.AdvanceAny(t.Context(), store, "none", 5)
-	wantError(t, err, leaf.ErrUnknownTag)
-	_, err = segment.AdvanceAny(t.Context(), noStrict{store}, "strict", 5)
-	wantError(t, err, segment.ErrStrict)
-}
-
-// noStrict hides that a store knows strict order.
-type noStrict struct{ segment.Store }
 
 // A set that lowers, creates or deletes nothing tells of the first failed call of each tag only, and of
 // others at most one a second.

@@ -167,7 +167,7 @@ func (s *Set) Server() serverSet { return serverSet{s} }
 
 // Known returns one past the highest ID of tag that the store granted; 0 if the memory does not
 // know the tag.
-func (s *Set) Known(tag string) int64 {
+func (s serverSet) Known(tag string) int64 {
 	var high int64
 	for source, mark := range s.opts.Memory.Recall(tag) {
 		if !isPeriod(source) { // its counter is not that of the tag

@@ -281,7 +281,7 @@ func TestMemoryOfManyPeriods(t *testing.T) {
 		if oldest := time.Now().UTC().AddDate(0, 0, -37).Format(time.DateOnly); memory.Recall("periodic")[oldest].High != 2 {
 			t.Errorf("%s is forgotten", oldest)
 		}
-		if n := set.Known("periodic"); n != 0 {
+		if n := set.Server().Known("periodic"); n != 0 {
 			t.Errorf("periods have counters of their own, and the tag is at %d", n)
 		}
 	})

@@ -65,19 +65,6 @@ func checkOrder(value string) error {
 	return nil
 }
 
-// AdvanceAny advances a tag of either order by n, at least 1, past IDs that no caller gets. A tag
-// with periods is [ErrPeriodic], one with a mask [ErrMasked].
-func AdvanceAny(ctx context.Context, store Store, tag string, n int64) (Grant, error) {
-	grant, err := store.Advance(ctx, tag, n)
-	if strict, ok := store.(StrictStore); ok && errors.Is(err, ErrStrict) {
-		if errors.Is(err, ErrPeriodic) || errors.Is(err, ErrMasked) {
-			return Grant{}, err
-		}
-		return strict.AdvanceStrict(ctx, tag, "", n)
-	}
-	return grant, err
-}
-
 // A strictQueue issues the IDs of a tag with strict order. It has no stock: one call to the store
 // has exactly the IDs of the callers who wait when it leaves, and later callers wait for the next
 // one. So an ID is above all IDs that any caller had before the request for it.

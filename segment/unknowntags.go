@@ -123,7 +123,7 @@ func (s *Set) hash(tag string) uint64 { return maphash.String(s.tags.seed, tag) 
 
 // Has reports, without asking the store, whether it is known to have tag: the latest listing had
 // it, or the store has granted IDs of it.
-func (s *Set) Has(tag string) bool {
+func (s serverSet) Has(tag string) bool {
 	b := s.tags.get(tag)
 	return b != nil && b.loaded() || s.lists(tag)
 }

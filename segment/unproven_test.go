@@ -153,15 +153,15 @@ func TestHas(t *testing.T) {
 		defer set.Close(t.Context())
 		<-set.Ready()
 		create(t, store, "new", 1, 10)
-		if !set.Has("order") || set.Has("new") || set.Has("none") {
-			t.Errorf("listed %t, new %t, none %t", set.Has("order"), set.Has("new"), set.Has("none"))
+		if !set.Server().Has("order") || set.Server().Has("new") || set.Server().Has("none") {
+			t.Errorf("listed %t, new %t, none %t", set.Server().Has("order"), set.Server().Has("new"), set.Server().Has("none"))
 		}
-		if _, err := set.Next(t.Context(), "new"); err != nil || !set.Has("new") {
-			t.Errorf("used: %t, %v", set.Has("new"), err)
+		if _, err := set.Next(t.Context(), "new"); err != nil || !set.Server().Has("new") {
+			t.Errorf("used: %t, %v", set.Server().Has("new"), err)
 		}
 		_, err := set.Next(t.Context(), "none")
 		wantError(t, err, leaf.ErrUnknownTag)
-		if set.Has("none") {
+		if set.Server().Has("none") {
 			t.Error("an unknown tag is known")
 		}
 	})

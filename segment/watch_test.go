@@ -252,7 +252,7 @@ func TestBriefListing(t *testing.T) {
 		set := segment.NewSet(store, &segment.SetOptions{CheckInterval: time.Second})
 		defer set.Close(t.Context())
 		time.Sleep(3 * time.Second)
-		if !set.Has("order") || set.Has("none") {
+		if !set.Server().Has("order") || set.Server().Has("none") {
 			t.Error("the listing was not taken up")
 		}
 	})

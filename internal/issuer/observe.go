@@ -132,7 +132,7 @@ func (t *Tags) liftAbove(ctx context.Context, tag segment.Tag, largest int64) (s
 		return t.liftAll(ctx, tag.Name, largest)
 	}
 	for moved := false; !moved || tag.MaxID <= largest; moved = true {
-		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, max(1, largest+1-tag.MaxID))
+		grant, err := t.advance(ctx, tag.Name, max(1, largest+1-tag.MaxID))
 		if errors.Is(err, segment.ErrPeriodic) || errors.Is(err, segment.ErrMasked) { // the least number of each period rises
 			return t.liftAll(ctx, tag.Name, largest)
 		}

@@ -289,7 +289,7 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		}
 	}()
 	for left > 0 {
-		grant, err := segment.AdvanceAny(ctx, t.store, tag.Name, left)
+		grant, err := t.advance(ctx, tag.Name, left)
 		switch {
 		case errors.Is(err, segment.ErrPeriodic), errors.Is(err, segment.ErrMasked): // the least number of each period rises
 			return t.raiseAll(ctx, tag.Name, n)
@@ -308,6 +308,17 @@ func (t *Tags) raise(ctx context.Context, tag segment.Tag, n int64) (segment.Tag
 		after = tag
 	}
 	return tag, nil
+}
+
+// advance advances a tag of either order by n, at least 1, past IDs that no caller gets. A tag with
+// periods is [segment.ErrPeriodic], one with a mask [segment.ErrMasked].
+func (t *Tags) advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	grant, err := t.store.Advance(ctx, tag, n)
+	strict, ok := t.store.(segment.StrictStore)
+	if ok && errors.Is(err, segment.ErrStrict) && !errors.Is(err, segment.ErrPeriodic) && !errors.Is(err, segment.ErrMasked) {
+		return strict.AdvanceStrict(ctx, tag, "", n)
+	}
+	return grant, err
 }
 
 func (t *Tags) raiseUpstream(ctx context.Context, up upstream, name string, n int64) (segment.Tag, error) {

@@ -273,6 +273,22 @@ func TestRaiseFails(t *testing.T) {
 	}
 }
 
+// A tag of strict order is raised, too, unless the store knows no such order.
+func TestRaiseOfStrictOrder(t *testing.T) {
+	f := newFixture(t)
+	strict := segment.Tag{Name: "strict", MaxID: 1, Step: 10, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}
+	if err := f.store.Create(t.Context(), strict); err != nil {
+		t.Fatal(err)
+	}
+	raise := issuer.Change{RaiseBy: new(int64(5))}
+	if got, err := f.Alter(t.Context(), "strict", raise); err != nil || got.MaxID != 6 {
+		t.Errorf("raised to %d, %v", got.MaxID, err)
+	}
+	if _, err := issuer.NewTags(plain{f.store}, nil, nil).Alter(t.Context(), "strict", raise); !errors.Is(err, segment.ErrStrict) {
+		t.Errorf("without the call for it: %v", err)
+	}
+}
+
 // A mute is a store that never answers.
 type mute struct{ segment.Store }
 

@@ -10,7 +10,7 @@ import (
 func (s *Server) openGate() error {
 	s.gate = access.New(access.Options{
 		Local:  s.administeredLocally(),
-		HasTag: func(tag string) bool { return s.set != nil && s.set.Has(tag) },
+		HasTag: func(tag string) bool { return s.set != nil && s.set.Server().Has(tag) },
 		Logger: s.log,
 	})
 	if s.cfg.TLS.Cert != "" {
