@@ -34,9 +34,9 @@ var Schemes = []Scheme{
 // [Segment].
 func SchemeOf(name string) Scheme {
 	name = cmp.Or(name, Segment)
-	for _, s := range Schemes {
-		if s.Name == name {
-			return s
+	for i := range Schemes {
+		if Schemes[i].Name == name {
+			return Schemes[i]
 		}
 	}
 	return Scheme{}

@@ -43,9 +43,6 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 	}
 	caller, err := h.Caller(r)
 	if err == nil {
-		err = caller.Take(scheme, key, 0)
-	}
-	if err == nil {
 		q := request{h, r, caller, scheme, key}
 		err = q.serve(w)
 	}
@@ -57,12 +54,9 @@ func (h *handler) serveIDs(w http.ResponseWriter, r *http.Request, names string)
 // serve answers, or returns why it cannot.
 func (q *request) serve(w http.ResponseWriter) error {
 	var p params
-	if q.http.Method == http.MethodPost && hasBody(q.http) {
-		return fmt.Errorf("%w: a body is not read here: put the parameters into the URL, as in ?n=3", leaf.ErrInvalid)
-	}
-	if q.http.URL.RawQuery != "" {
+	if q.http.Method != http.MethodGet || q.http.URL.RawQuery != "" {
 		var err error
-		if p, err = q.params(); err != nil {
+		if p, err = q.read(); err != nil {
 			return err
 		}
 	}
@@ -88,6 +82,17 @@ func (q *request) serve(w http.ResponseWriter) error {
 	}
 	p.n = max(p.n, 1)
 	return q.batch(w, p)
+}
+
+// read reads the parameters, for a caller who may take IDs of this tag.
+func (q *request) read() (params, error) {
+	if err := q.caller.Take(q.scheme, q.key, 0); err != nil {
+		return params{}, err
+	}
+	if q.http.Method == http.MethodPost && hasBody(q.http) {
+		return params{}, fmt.Errorf("%w: a body is not read here: put the parameters into the URL, as in ?n=3", leaf.ErrInvalid)
+	}
+	return q.params()
 }
 
 // hasBody reports whether a request has a non-empty body.
