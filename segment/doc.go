@@ -13,8 +13,8 @@
 //     its blocks later than it took them.
 //  3. A call waits only for the store, and fails when the store has not delivered for
 //     [Options.Wait].
-//  4. A crash loses at most the stock in memory: [Options.MaxStock], and a loan that came back
-//     during a call to the store. With the policy [Adaptive] the store grants a buffer at most
+//  4. A crash loses at most the stock in memory: [Options.MaxStock], a loan that came back during a
+//     call to the store, and consecutive IDs for a caller who left before they came. With the policy [Adaptive] the store grants a buffer at most
 //     twice the IDs that it issues, and two steps. A clean stop of the only node loses only the
 //     rest of cursors' blocks.
 //

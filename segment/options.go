@@ -41,9 +41,9 @@ type Options struct {
 	OutageBudget time.Duration
 
 	// MaxStock is the loss budget: the most IDs in memory, hence the most that a crash can cost;
-	// default 10,000,000, at most 2^40. It wins over OutageBudget. Only the first allocation of a
-	// tag, of the tag's own step, may exceed it. [Adaptive] only; for both policies it bounds one
-	// Take.
+	// default 10,000,000, at most 2^40. It wins over OutageBudget. The first allocation of a tag, of
+	// the tag's own step, may exceed it; and consecutive IDs for a caller who left before they came
+	// are added to it. [Adaptive] only; for both policies it bounds one Take.
 	MaxStock int64
 
 	// Wait bounds how long a call waits for the store to deliver after the stock is empty; default

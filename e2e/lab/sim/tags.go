@@ -249,7 +249,8 @@ func (h *memoryHandle) change(tag string, do func(map[string]segment.Mark)) erro
 }
 
 // lossBudget is the most IDs of one tag that a crash may cost: the stock, or the first allocation,
-// whose size is the tag's own; by Java Leaf's rule two segments.
+// whose size is the tag's own; by Java Leaf's rule two segments. IDs for a caller of TakeContiguous who
+// left come on top.
 func (w *tagWorld) lossBudget(tag string, granted []leaf.Range) (budget int64) {
 	if w.lan != nil { // a loan may be given back while the store is being asked
 		budget = w.opts.MaxStock
@@ -434,7 +435,7 @@ func (w *tagWorld) check() error {
 				continue
 			}
 			lives = append(lives, lab.Life{
-				Server: s.p.name, Crashed: s.crashed, Budget: w.lossBudget(tag.Name, ranges),
+				Server: s.p.name, Crashed: s.crashed, Budget: w.lossBudget(tag.Name, ranges) + min(s.unserved(tag.Name).Load(), w.opts.MaxStock),
 				Granted: ranges, Returned: s.Returned(tag.Name), Issued: s.issued[tag.Name],
 			})
 		}
