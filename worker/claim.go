@@ -60,7 +60,7 @@ func (k *Keeper) resume() *heldLease {
 		return nil
 	}
 	k.saved = nil
-	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon.Time, Layouts: s.Layouts}
+	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon.Time, Layouts: s.Layouts, Incarnation: s.Incarnation}
 	h := k.newHeldLease(record, nil, s.Mark.Time)
 	h.fromFile = true
 	h.horizon.store(limit)
@@ -147,7 +147,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		}
 		return k.enter(v, *b, got), nil
 	}
-	ids, err := k.candidates(ctx, v, earlier(now, v.registry))
+	ids, err := k.candidates(ctx, v, earlier(now, v.registry.Add(-v.late)))
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,8 @@
 //   - An incarnation has answered since its earliest stamp in all records; without a stamp, since
 //     now. A stamp of another incarnation proves nothing.
 //   - The floor of a claim is never below that time plus the claim delay, even long afterwards: the
-//     registry's clock may have been set meanwhile, or may run fast.
+//     registry's clock may have been set meanwhile, or may run fast. For the same reason the claim
+//     delay has to be over by this machine's clock, too.
 //   - The keeper reads the incarnation before the time: with an older time a stamp would be older
 //     than its incarnation.
 //   - A process writes a stamp only if its clock agrees with the registry's, within
@@ -133,7 +134,8 @@
 //   - If another server may have answered without a trace ([ServerEpoch].Untracked), only the
 //     latest stamp counts. A write under another incarnation ended the earlier one; so did a
 //     silence of all nodes for two extension periods, by the registry's clock or by the nodes':
-//     the registry's may have been set back meanwhile.
+//     the registry's may have been set back meanwhile. A silence begins with the first question of
+//     the last look: another server may have answered the rest.
 //   - If the incarnation is unknown, each claim waits until looks have found it for the claim
 //     delay, without a gap of two extension periods.
 //   - The keeper extends a lease, or puts it back, only before its horizon by the registry's clock
@@ -145,14 +147,17 @@
 //     another server may have given the time, or the answer.
 //   - The state file allows a process to continue a lease only after the last look. A start from
 //     the state file alone has the same bound, from the last extension in the file, so that it
-//     needs no right clock. Such a process does not put its record back, since others may have held
+//     needs no right clock; that end comes earlier by the tolerance if another incarnation agrees
+//     than the one in the file. Such a process does not put its record back, since others may have held
 //     the worker ID meanwhile: it claims again. It also claims again if the registry agrees only
 //     after those times, or has a claim delay below this node's.
 //
 // Some failures can still make two holders issue the same ID: a holder that is paused, or cannot
 // reach the present server, for longer than the claim delay, or still uses a former one that runs on;
-// a proxy that switches back and forth; clocks of nodes and servers that differ by more than the
-// tolerance; and the loss of the very write that set or raised the claim delay.
+// a proxy that switches back and forth; clocks of a node and a server that differ by more than the
+// tolerance (two servers may differ by twice that); a server that comes back under its name after
+// little more than two extension periods, while its clock and the nodes' differ from those before by
+// the same; and the loss of the very write that set or raised the claim delay.
 //
 // # Leases for other programs
 //
@@ -163,7 +168,8 @@
 //
 //   - An operator creates a pool with its layout, which never changes. A claim never creates one: a
 //     typo in its name would begin a second space of equal IDs.
-//   - A limit is the registry's time plus the TTL; the program's clock does not count. A server whose
+//   - A limit is the registry's time plus the TTL; the program's clock does not count. On a registry
+//     that may lose writes it is the server's own time, if that is earlier. A server whose
 //     clock differs from the registry's by more than the tolerance grants nothing.
 //   - A floor is the replaced horizon, or the registry's time less the tolerance if that is later: a
 //     registry restored from a backup does not know the horizons since. Once the leases before the

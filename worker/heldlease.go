@@ -262,6 +262,7 @@ func (h *heldLease) save() error {
 	mark := earlier(horizon, later(h.mark, h.clock.milli().Add(h.stock))).Truncate(time.Millisecond)
 	l := h.inFile
 	l.Horizon, l.Safe, l.Mark = milliTime{horizon}, milliTime{h.losses.safe.load()}, milliTime{mark}
+	l.Incarnation = h.record.Incarnation
 	if err := h.opts.State.save(l); err != nil {
 		return err
 	}

@@ -230,7 +230,9 @@ type view struct {
 	offset   time.Duration // how far our clock was ahead of registry then
 	at       time.Duration // time of the view by the monotonic clock
 	slack    time.Duration // registry may be too early by so much
-	drift    time.Duration // of our clocks, before the question for the time
+	late     time.Duration // registry may be too late by so much
+	age      time.Duration // how long before the answer with registry the first question left, at most
+	drift    time.Duration // of our clocks then
 	epoch    ServerEpoch   // the answering server, asked before the time; zero: none may lose writes
 }
 
@@ -246,11 +248,13 @@ func (v view) record(id int64) Record {
 // that order an incarnation that has answered since before is the one of the records, and is not
 // older than the time says.
 func (k *Keeper) readAll(ctx context.Context) (view, error) {
+	drift, begun := k.clock.drift(), k.clock.mono()
 	list, err := ask(ctx, k, k.reg.List)
 	if err != nil {
 		return view{}, err
 	}
 	v, err := k.readClock(ctx)
+	k.began(&v, begun, drift)
 	v.records = make(map[int64]Record, len(list))
 	for _, r := range list {
 		if k.pools || !inPool(r.Worker) {
@@ -265,16 +269,25 @@ func (k *Keeper) readAll(ctx context.Context) (view, error) {
 
 // readClock asks the registry for all that but the records.
 func (k *Keeper) readClock(ctx context.Context) (v view, err error) {
+	drift, begun := k.clock.drift(), k.clock.mono()
 	if err := k.losses.readEpoch(ctx, &v); err != nil {
 		return v, err
 	}
 	err = k.readTime(ctx, &v)
+	k.began(&v, begun, drift)
 	return v, err
 }
 
+// began records when the first question of v left.
+func (k *Keeper) began(v *view, begun, drift time.Duration) {
+	v.age, v.drift = v.at-begun+max(0, k.clock.drift()-drift), drift
+}
+
+// asked returns the registry's time when the first question of v left, or an earlier one.
+func (v view) asked() time.Time { return v.registry.Add(-v.late - v.age).Truncate(time.Millisecond) }
+
 // readTime asks for the registry's time.
 func (k *Keeper) readTime(ctx context.Context, v *view) error {
-	v.drift = k.clock.drift()
 	before, asked := k.clock.milli(), k.clock.mono()
 	t, err := ask(ctx, k, k.reg.Clock)
 	now := k.clock.milli()
@@ -283,7 +296,8 @@ func (k *Keeper) readTime(ctx context.Context, v *view) error {
 	// The answer was right somewhere between the question and its arrival.
 	if !v.own {
 		v.registry = t.Add(now.Sub(before) / 2).Truncate(time.Millisecond)
-		v.slack += t.Sub(v.registry)
+		v.late = v.registry.Sub(t)
+		v.slack -= v.late
 	}
 	v.offset = now.Sub(v.registry)
 	return err
@@ -297,12 +311,16 @@ func (k *Keeper) now(v view) time.Time {
 // latest returns now as late as it may be: the answer with the time in v may have come late, and the
 // machine may have been suspended since the question, which only its wall clock shows.
 func (k *Keeper) latest(v view) time.Time {
-	return k.now(v).Add(v.slack + max(0, k.clock.drift()-v.drift))
+	now := k.now(v) // before the drift is read
+	return now.Add(v.slack + max(0, k.clock.drift()-v.drift))
 }
+
+// earliest returns now as early as it may be.
+func (k *Keeper) earliest(v view) time.Time { return k.now(v).Add(-v.late) }
 
 // stamp completes what next says about its writer.
 func (k *Keeper) stamp(next *Record, v view) {
-	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.registry, v.offset
+	next.Owner, next.Seen, next.Offset = k.opts.Owner, v.asked(), v.offset
 	if k.opts.Health != nil {
 		next.Owner += " " + strings.ToValidUTF8(k.opts.Health(), "?")
 	}

@@ -119,6 +119,8 @@ func TestShortLeaseEnds(t *testing.T) {
 		{"a short claim delay", true, true, time.Hour, delay - time.Millisecond, true},
 		{"not short", false, true, 0, delay, false},
 		{"loses nothing", true, false, 0, 0, false},
+		{"another server, in time", true, true, DefaultTolerance + time.Millisecond, delay, false},
+		{"another server, too late", true, true, DefaultTolerance, delay, true},
 	} {
 		k := stillKeeper(t, Options{ClaimDelay: delay + time.Microsecond}) // which a record does not hold
 		k.losses.continued(now.Add(tt.safe))
@@ -126,7 +128,11 @@ func TestShortLeaseEnds(t *testing.T) {
 		v := lossyView("a")
 		v.epoch.Lossy = tt.lossy
 		r := Record{Horizon: now.Add(time.Hour), Seen: now, ClaimDelay: tt.delay, Incarnation: "a"}
-		err := k.losses.agree(t.Context(), v, r, r, false)
+		held := r
+		if strings.HasPrefix(tt.name, "another") {
+			held.Incarnation = "b"
+		}
+		err := k.losses.agree(t.Context(), v, held, r, false)
 		if errors.Is(err, ErrTaken) != tt.over {
 			t.Errorf("%s: %v", tt.name, err)
 		}
@@ -186,6 +192,47 @@ func TestEpochSince(t *testing.T) {
 		v.records = nil // the keeper knows it from now on
 		if got := k.losses.epochSince(v); !got.Equal(at(tt.want)) {
 			t.Errorf("%s (untracked: %v): without the records since %v", tt.name, tt.untracked, got.Sub(now))
+		}
+	}
+}
+
+// A silence lasts up to the first question after it, and begins with the first question of the look
+// before: another server may have answered in between. An unknown incarnation has answered since now.
+func TestSilenceCountsFromTheQuestion(t *testing.T) {
+	const extend, age = 10 * time.Second, 3 * time.Second
+	for _, tt := range []struct {
+		after   time.Duration
+		silence bool
+	}{{2*extend - age, false}, {2*extend - age + time.Millisecond, true}} {
+		k := stillKeeper(t, Options{Extend: extend})
+		v := lossyView("a")
+		v.epoch.Untracked, v.age = true, age
+		v.records = map[int64]Record{0: {Incarnation: "a", Since: now.Add(-time.Hour), Seen: now}}
+		k.losses.noteEpoch(v)
+		var r Record
+		if k.stamp(&r, v); r.Incarnation != "a" || !r.Seen.Equal(now.Add(-age)) {
+			t.Errorf("stamped with %+v", r)
+		}
+		for name, records := range map[string]map[int64]Record{"known": nil, "stamped": {0: r}} {
+			if name == "stamped" {
+				k.losses.known = span{}
+			}
+			next := lossyView("a")
+			next.epoch.Untracked, next.records, next.registry = true, records, now.Add(tt.after)
+			if since := k.losses.epochSince(next); since.Equal(next.registry) != tt.silence {
+				t.Errorf("%s, after %v: since %v", name, tt.after, since.Sub(now))
+			}
+			next.epoch.Incarnation = ""
+			if since := k.losses.epochSince(next); !since.Equal(next.registry) {
+				t.Errorf("an unknown incarnation has answered since %v", since.Sub(now))
+			}
+		}
+		look := lossyView("")
+		look.age = age
+		_, _ = k.losses.claimFloor(look, Record{})
+		look.age, look.registry = 0, now.Add(tt.after)
+		if _, _ = k.losses.claimFloor(look, Record{}); k.losses.unnamed.since.Equal(look.registry) != tt.silence {
+			t.Errorf("unnamed, after %v: since %v", tt.after, k.losses.unnamed.since.Sub(now))
 		}
 	}
 }
@@ -276,12 +323,15 @@ func TestCheckDelay(t *testing.T) {
 // looks without a gap have to show it.
 func TestClaimFloor(t *testing.T) {
 	const delay, extend = 20 * time.Second, 2 * time.Second
-	k := stillKeeper(t, Options{ClaimDelay: delay, Extend: extend})
+	c := &stillClock{wall: now}
+	k := c.keeper(t, nil, Options{ClaimDelay: delay, Extend: extend})
 	if err := k.losses.checkDelay(lossyView("a")); err != nil {
 		t.Fatal(err)
 	}
+	behind := time.Duration(0) // this machine's clock
 	look := func(v view, after time.Duration) (time.Time, error) {
-		v.registry, v.at = now.Add(after), 0
+		c.mono = after - behind
+		v.registry, v.at = now.Add(after), c.mono
 		return k.losses.claimFloor(v, Record{Worker: 5})
 	}
 	counts := func(name string, v view, after, floor time.Duration) {
@@ -293,7 +343,7 @@ func TestClaimFloor(t *testing.T) {
 	waits := func(name string, v view, after, wait time.Duration) {
 		t.Helper()
 		_, err := look(v, after)
-		if early, ok := errors.AsType[*notYet](err); !ok || !errors.Is(err, ErrWaiting) || early.at.Sub(now) != wait {
+		if early, ok := errors.AsType[*notYet](err); !ok || !errors.Is(err, ErrWaiting) || early.at.Sub(k.clock.milli()) != wait {
 			t.Errorf("%s: %v, want a wait of %v", name, err, wait)
 		}
 	}
@@ -315,6 +365,11 @@ func TestClaimFloor(t *testing.T) {
 	k.losses.known = span{incarnation: "a", since: now.Add(delay)}
 	waits("just before", named, 2*delay-ms, ms)
 	counts("then", named, 2*delay, 2*delay)
+	behind = ms
+	waits("not by this machine's clock", named, 2*delay, ms)
+	behind, named.late = 0, ms
+	waits("the registry's time may be too late", named, 2*delay, ms)
+	named.late = 0
 	waits("the name is unknown again", unnamed, 2*delay+ms, delay-ms)
 	named.offset = k.opts.Tolerance + 1
 	if _, err := look(named, 2*delay); !errors.Is(err, ErrClockOff) {
@@ -366,22 +421,22 @@ func TestSafeUntil(t *testing.T) {
 // Where a time in a view may be too early, the latest one decides whether a lease has run out.
 func TestLatestTimeDecides(t *testing.T) {
 	k := (&stillClock{wall: now}).keeper(t, epochs{nil, ServerEpoch{Lossy: true, Incarnation: "b"}, nil}, Options{})
-	k.losses.short = true
 	k.losses.safe.store(now.Add(time.Second))
 	end := Record{Horizon: now.Add(time.Second), Incarnation: "a", ClaimDelay: time.Hour}
 	near := Record{Horizon: end.Horizon.Add(DefaultTolerance)}
 	for _, slack := range []time.Duration{time.Second - time.Millisecond, time.Second} {
 		v := lossyView("a")
-		v.slack = slack
+		v.slack, k.losses.short = slack, true
 		over := slack == time.Second
 		for what, err := range map[string]error{
-			"a lease": k.losses.checkHorizon(v, end, true), "a short lease": k.losses.checkAlone(v, end),
+			"a lease": k.losses.checkHorizon(v, end, true), "a short lease": k.losses.checkAlone(v, end, end),
 			"a renewal": (&renewal{Keeper: k, limit: end.Horizon}).counts(v, end),
 		} {
 			if (err != nil) != over {
 				t.Errorf("%s, %v late: %v", what, slack, err)
 			}
 		}
+		k.losses.short = false
 		if err := k.losses.checkServer(t.Context(), &v, near); err != nil || (v.epoch.Incarnation == "") != over {
 			t.Errorf("%v late: incarnation %q, %v", slack, v.epoch.Incarnation, err)
 		}
@@ -403,13 +458,17 @@ func TestLatestTimeCountsEachPause(t *testing.T) {
 			}
 		}
 		server := func() time.Time { look(); return c.wall }
-		reg := timed{asking{&scripted{}, func() (ServerEpoch, error) { return ServerEpoch{}, nil }}, server}
+		var begun time.Time
+		reg := timed{asking{&scripted{}, func() (ServerEpoch, error) { begun = c.wall; return ServerEpoch{}, nil }}, server}
 		k, err := NewKeeper(reg, &Options{Clock: NewClockFrom(
 			func() time.Time { defer look(); return c.wall }, func() time.Duration { defer look(); return c.mono })})
 		if err != nil {
 			t.Fatal(err)
 		}
 		v, err := k.readClock(t.Context())
+		if v.asked().After(begun) || k.earliest(v).After(c.wall) {
+			t.Errorf("paused at look %d, suspended %v: asked %v too late, now %v too late", pausedAt, suspended, v.asked().Sub(begun), k.earliest(v).Sub(c.wall))
+		}
 		for range 2 {
 			asked := c.wall
 			if latest := k.latest(v); err != nil || latest.Before(asked) {

@@ -16,6 +16,7 @@ type lossGuard struct {
 	*Keeper
 
 	known span          // of the incarnation that answered last
+	noted time.Time     // the registry's time in the view of that
 	delay time.Duration // the registry's claim delay
 
 	// Of the present lease.
@@ -56,7 +57,7 @@ func (g *lossGuard) noteEpoch(v view) {
 		return
 	}
 	since, before := g.epochSince(v), g.known
-	g.known = span{incarnation, since, v.registry, v.offset}
+	g.known, g.noted = span{incarnation, since, v.asked(), v.offset}, v.registry
 	g.count(func(s *Status) { s.Incarnation, s.IncarnationSince = incarnation, since })
 	if before.incarnation != "" && before.incarnation != incarnation {
 		g.log.Warn("the worker registry was restarted, or another server has taken over", "incarnation", incarnation, "before", before.incarnation)
@@ -66,7 +67,10 @@ func (g *lossGuard) noteEpoch(v view) {
 // epochSince returns since when the present incarnation is known to have answered: since its
 // earliest stamp, or since now.
 func (g *lossGuard) epochSince(v view) time.Time {
-	if v.epoch.Untracked {
+	switch {
+	case v.epoch.Incarnation == "":
+		return v.registry
+	case v.epoch.Untracked:
 		return g.untrackedSince(v)
 	}
 	since := v.registry
@@ -116,7 +120,7 @@ func (g *lossGuard) spans(v view) iter.Seq[span] {
 // stamp completes a record that this keeper writes by v.
 func (g *lossGuard) stamp(next *Record, v view) {
 	next.Incarnation, next.Since = "", time.Time{}
-	if v.epoch.Incarnation != "" && v.epoch.Incarnation == g.known.incarnation && v.registry.Equal(g.known.seen) {
+	if v.epoch.Incarnation != "" && v.epoch.Incarnation == g.known.incarnation && v.registry.Equal(g.noted) {
 		next.Incarnation, next.Since = g.known.incarnation, g.known.since
 	}
 	next.ClaimDelay = max(next.ClaimDelay, g.delay)
@@ -179,7 +183,7 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
 	if v.epoch.Incarnation != "" || g.unnamed.silence(v) > 2*g.opts.Extend {
 		g.unnamed.since = v.registry // since the last look others may have had the worker ID, and the registry lost that
 	}
-	g.unnamed.seen, g.unnamed.offset = v.registry, v.offset
+	g.unnamed.seen, g.unnamed.offset = v.asked(), v.offset
 	since := g.unnamed.since
 	if v.epoch.Incarnation != "" {
 		if err := g.checkOffset(v.offset, "the worker registry's"); err != nil {
@@ -188,7 +192,8 @@ func (g *lossGuard) claimFloor(v view, r Record) (floor time.Time, err error) {
 		since = g.known.since
 	}
 	floor = since.Add(g.delay)
-	if wait := floor.Sub(g.now(v)); wait > 0 {
+	now := earlier(g.earliest(v), g.clock.milli()) // the registry's clock may have been set forwards since
+	if wait := floor.Sub(now); wait > 0 {
 		return time.Time{}, &notYet{g.clock.milli().Add(wait), fmt.Errorf("%w: worker ID %d may be used from %s on, in %v: the registry may lose writes, and a holder that it does not know of any more must have noticed by then (claim_delay)",
 			ErrWaiting, r.Worker, floor.UTC().Format(time.RFC3339), wait.Round(time.Second))}
 	}
@@ -212,7 +217,7 @@ func (g *lossGuard) agree(ctx context.Context, v view, held, r Record, fromFile 
 	if err := g.checkServer(ctx, &v, held); err != nil {
 		return fmt.Errorf("ask the worker registry which server answers: %w", err)
 	}
-	if err := cmp.Or(g.checkHorizon(v, held, fromFile), g.checkAlone(v, r)); err != nil {
+	if err := cmp.Or(g.checkHorizon(v, held, fromFile), g.checkAlone(v, held, r)); err != nil {
 		return err
 	}
 	g.short = false
@@ -223,8 +228,12 @@ func (g *lossGuard) agree(ctx context.Context, v view, held, r Record, fromFile 
 // checkAlone reports an agreement that comes too late for a short lease: the registry may have lost
 // another holder meanwhile. If all nodes wait less than this one needs, that may happen before this
 // process notices a loss.
-func (g *lossGuard) checkAlone(v view, r Record) error {
-	if g.short && v.epoch.Lossy && (!g.latest(v).Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
+func (g *lossGuard) checkAlone(v view, held, r Record) error {
+	now := g.latest(v)
+	if v.epoch.Incarnation != held.Incarnation { // another server's clock may be behind by the tolerance
+		now = now.Add(g.opts.Tolerance)
+	}
+	if g.short && v.epoch.Lossy && (!now.Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
 			ErrTaken, r.Worker, g.safe.load().UTC().Format(time.RFC3339))
 	}
@@ -235,7 +244,11 @@ func (g *lossGuard) checkAlone(v view, r Record) error {
 // since it asked, so that the time, or the answer to the swap, is another server's. It asks again only
 // where the tolerance between servers decides whether the lease has run out.
 func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error {
-	if v.epoch.Incarnation == "" || g.latest(*v).Add(g.opts.Tolerance).Before(held.Horizon) {
+	limit := held.Horizon
+	if g.short {
+		limit = earlier(limit, g.safe.load())
+	}
+	if v.epoch.Incarnation == "" || g.latest(*v).Add(g.opts.Tolerance).Before(limit) {
 		return nil
 	}
 	latest := *v

@@ -71,7 +71,7 @@ type Options struct {
 	// CallTimeout bounds one call of the registry; default 5 s.
 	CallTimeout time.Duration
 
-	// Tolerance is how far the clock may be off the registry's, or its peers'
+	// Tolerance is how far the clock may be off the registry's, any server's of it, or its peers'
 	// median, at the start; default 5 s.
 	Tolerance time.Duration
 

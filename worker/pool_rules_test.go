@@ -267,7 +267,8 @@ func TestClaimOfPool(t *testing.T) {
 
 // How long a lease may be, by its pool, the server and the registry.
 func TestPoolLimit(t *testing.T) {
-	lossy := lossyView("a")
+	lossy, behind := lossyView("a"), lossyView("a")
+	behind.offset = -2 * time.Second
 	for _, tt := range []struct {
 		name      string
 		v         view
@@ -286,6 +287,7 @@ func TestPoolLimit(t *testing.T) {
 		{"the claim delay", lossy, time.Minute, time.Minute, 30 * time.Second, 35 * time.Second, nil},
 		{"a second is left", lossy, time.Minute, time.Minute, 64 * time.Second, time.Second, nil},
 		{"less", lossy, time.Minute, time.Minute, 64*time.Second + 1, 0, leaf.ErrUnsupported},
+		{"a clock behind that of a server that may be lost", behind, time.Minute, time.Minute, 0, 58 * time.Second, nil},
 		{"no incarnation", lossyView(""), time.Minute, time.Minute, 0, 0, leaf.ErrUnsupported},
 	} {
 		k := stillKeeper(t, Options{Tolerance: tt.tolerance})
@@ -460,3 +462,30 @@ type epochs struct {
 }
 
 func (r epochs) ServerEpoch(context.Context) (ServerEpoch, error) { return r.epoch, r.err }
+
+// A claim never lowers a horizon: a worker ID is free once its last lease has ended by the time that the
+// next limit counts from.
+func TestPoolCandidatesHaveEnded(t *testing.T) {
+	k, v := stillKeeper(t, Options{}), lossyView("a")
+	v.records = map[int64]Record{}
+	for id := range smallPool.Layout.MaxWorker() + 1 {
+		v.records[firstPool+id] = Record{Worker: firstPool + id, Horizon: now.Add(-time.Second)}
+	}
+	for _, tt := range []struct {
+		offset, late time.Duration
+		lossy, free  bool
+	}{
+		{0, 0, true, true},
+		{time.Minute, 0, true, true},
+		{-time.Second, 0, true, true},
+		{-time.Second - 1, 0, true, false},
+		{-time.Minute, 0, false, true},
+		{0, time.Second, false, true},
+		{0, time.Second + 1, false, false},
+	} {
+		v.offset, v.late, v.epoch.Lossy = tt.offset, tt.late, tt.lossy
+		if _, err := k.poolCandidates(v, smallPool, firstPool>>poolShift); errors.Is(err, ErrNoneFree) == tt.free {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+}

@@ -119,12 +119,21 @@ func (k *Keeper) limit(v view, pool Pool, ttl time.Duration) (time.Time, error) 
 				leaf.ErrUnsupported, pool.Name, pool.ClaimDelay, k.opts.Tolerance)
 		}
 	}
-	return v.registry.Add(ttl).Truncate(time.Millisecond), nil
+	return k.startOf(v).Add(ttl).Truncate(time.Millisecond), nil
+}
+
+// startOf returns the time from which a lease may be given: the earliest that it may be. The clock of the
+// server that takes over after a loss may be behind this machine's by the tolerance.
+func (k *Keeper) startOf(v view) time.Time {
+	if v.epoch.Lossy {
+		return v.registry.Add(min(0, v.offset) - v.late)
+	}
+	return v.registry.Add(-v.late)
 }
 
 // poolCandidates returns cells of a pool that may be claimed, in an order of this call.
 func (k *Keeper) poolCandidates(v view, pool Pool, number int64) ([]int64, error) {
-	ids, first := unused(v, number<<poolShift, pool.Layout.MaxWorker(), v.registry)
+	ids, first := unused(v, number<<poolShift, pool.Layout.MaxWorker(), k.startOf(v))
 	if len(ids) == 0 {
 		return nil, &notYet{first, fmt.Errorf("%w: all %d of pool %q are leased; the first lease ends at %s, unless it is renewed",
 			ErrNoneFree, pool.Layout.MaxWorker()+1, pool.Name, first.UTC().Format(time.RFC3339))}
@@ -152,7 +161,7 @@ func (k *Keeper) grant(ctx context.Context, v view, pool Pool, b bid, got Record
 		after.records = v.records
 	}
 	floor := k.poolFloor(after, pool, b.old)
-	if err == nil && !floor.After(got.Floor) && !floor.After(after.registry) {
+	if err == nil && !floor.After(got.Floor) && !floor.After(k.startOf(after)) {
 		return lease(pool, got, b.next.Horizon, k.now(after)), nil
 	}
 	back := got

@@ -36,6 +36,8 @@ type savedLease struct {
 	Mark     milliTime      `json:"mark"`    // nothing from here on was issued
 	Layouts  []ServedLayout `json:"layouts"`
 
+	Incarnation string `json:"incarnation,omitempty"` // of the registry that agreed
+
 	sealed  bool // it was this process's own, whose lease users are sealed
 	refused bool // and its layouts were refused: Layouts are those of the record that the claim replaced
 }

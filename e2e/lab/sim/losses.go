@@ -40,6 +40,7 @@ func newLossWorld(seed uint64, sabotage string) *lossWorld {
 		},
 		Options: snowflake.Options{MaxAhead: maxAhead, RandomStart: 1}, // two that issue in one tick issue the same
 	}}
+	w.reserves()
 	w.keeper = worker.Options{
 		RegistryKey: "simulated", Horizon: []time.Duration{3*lossExtend + worker.DefaultTolerance, leaseHorizon}[rng.IntN(2)], Extend: lossExtend, CallTimeout: time.Second,
 	}
