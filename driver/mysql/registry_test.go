@@ -44,6 +44,9 @@ func TestMySQLRegistry(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "plain" { // the same statements
+				testserver.Long(t)
+			}
 			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 				database := newMySQLRegistry(t)
 				return drivertest.RegistryBackend{

@@ -74,7 +74,12 @@ func TestMySQLStore(t *testing.T) {
 		"utf8mb3":   {strings.ReplaceAll(javaTable, "utf8mb4", "utf8mb3"), drivertest.StoreCaps{BMPOnly: true}},
 	}
 	for name, tt := range tables {
-		t.Run(name, func(t *testing.T) { testMySQLStore(t, tt.table, tt.caps) })
+		t.Run(name, func(t *testing.T) {
+			if name != "java" { // the same statements
+				testserver.Long(t)
+			}
+			testMySQLStore(t, tt.table, tt.caps)
+		})
 	}
 }
 

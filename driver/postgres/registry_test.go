@@ -51,6 +51,9 @@ func TestPostgresRegistry(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "pgbouncer" { // the same statements
+				testserver.Long(t)
+			}
 			database := postgresServer.NewDatabase(t)
 			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 				postgresServer.Exec(t, database, "DROP TABLE IF EXISTS leaf_worker")

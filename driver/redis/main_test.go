@@ -137,6 +137,9 @@ func servers() map[string]struct {
 func TestStore(t *testing.T) {
 	for name, server := range servers() {
 		t.Run(name, func(t *testing.T) {
+			if name != "cluster" { // the same scripts
+				testserver.Long(t)
+			}
 			drivertest.TestStore(t, func(t testing.TB) drivertest.StoreBackend {
 				config := fresh(t, server.url)
 				newStore(t, config)
@@ -149,6 +152,9 @@ func TestStore(t *testing.T) {
 func TestRegistry(t *testing.T) {
 	for name, server := range servers() {
 		t.Run(name, func(t *testing.T) {
+			if name != "cluster" { // the same scripts
+				testserver.Long(t)
+			}
 			drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 				config := fresh(t, server.url)
 				newRegistry(t, config)

@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/drivertest/sqltest"
 	"github.com/leaf-id/leaf/driver/sqldb"
+	"github.com/leaf-id/leaf/internal/testserver"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -53,6 +54,7 @@ func TestSQLiteRegistry(t *testing.T) {
 		drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend { return backend(newSQLiteRegistry(t)) })
 	})
 	t.Run("beside a store", func(t *testing.T) {
+		testserver.Long(t) // the same statements
 		drivertest.TestRegistry(t, func(t testing.TB) drivertest.RegistryBackend {
 			path := newSQLite(t, segment.Tag{Name: "order", Step: 10})
 			if err := initRegistry(t.Context(), sqliteDB(t, path)); err != nil {
