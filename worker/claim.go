@@ -64,7 +64,7 @@ func (k *Keeper) resume() *heldLease {
 	h := k.newHeldLease(record, nil, s.Mark.Time)
 	h.fromFile = true
 	h.horizon.store(limit)
-	h.losses.continued(limit)
+	h.losses.continued(limit, record)
 	return h
 }
 

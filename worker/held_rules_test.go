@@ -238,7 +238,7 @@ func TestSavedLease(t *testing.T) {
 	f, c := &memoryFile{}, &stillClock{wall: now}
 	layouts := []ServedLayout{{Name: "a", WorkerBits: 4}}
 	h := c.holding(t, &scripted{}, Options{State: NewStateFile(f, "this file"), RegistryKey: "reg", Layouts: layouts})
-	h.losses.safe.store(now.Add(time.Second))
+	h.losses.safe.store(now.Add(time.Second), "a")
 	check := func(name string, mark, limit time.Duration) {
 		t.Helper()
 		if got := h.lease.Limit().Sub(now); got != limit {
@@ -246,7 +246,7 @@ func TestSavedLease(t *testing.T) {
 		}
 		l := f.lease(t)
 		if l.Identity != "this file" || l.Registry != "reg" || l.Ended || l.Worker != 3 || l.Instance != mine.Instance || l.Term != 5 ||
-			!l.Horizon.Equal(mine.Horizon) || !l.Safe.Equal(now.Add(time.Second)) || l.Mark.Sub(now) != mark || len(l.Layouts) != 1 || l.Layouts[0] != layouts[0] {
+			!l.Horizon.Equal(mine.Horizon) || !l.Safe.Equal(now.Add(time.Second)) || l.Mark.Sub(now) != mark || l.Incarnation != "a" || len(l.Layouts) != 1 || l.Layouts[0] != layouts[0] {
 			t.Errorf("%s: the file has %+v, want a mark at %v", name, l, mark)
 		}
 	}

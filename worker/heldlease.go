@@ -261,8 +261,8 @@ func (h *heldLease) save() error {
 	}
 	mark := earlier(horizon, later(h.mark, h.clock.milli().Add(h.stock))).Truncate(time.Millisecond)
 	l := h.inFile
-	l.Horizon, l.Safe, l.Mark = milliTime{horizon}, milliTime{h.losses.safe.load()}, milliTime{mark}
-	l.Incarnation = h.record.Incarnation
+	safe := h.losses.safe.load()
+	l.Horizon, l.Safe, l.Mark, l.Incarnation = milliTime{horizon}, milliTime{safe.time}, milliTime{mark}, safe.incarnation
 	if err := h.opts.State.save(l); err != nil {
 		return err
 	}

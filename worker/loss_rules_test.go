@@ -123,7 +123,7 @@ func TestShortLeaseEnds(t *testing.T) {
 		{"another server, too late", true, true, DefaultTolerance, delay, true},
 	} {
 		k := stillKeeper(t, Options{ClaimDelay: delay + time.Microsecond}) // which a record does not hold
-		k.losses.continued(now.Add(tt.safe))
+		k.losses.continued(now.Add(tt.safe), Record{})
 		k.losses.short = tt.short
 		v := lossyView("a")
 		v.epoch.Lossy = tt.lossy
@@ -402,7 +402,7 @@ func TestSafeUntil(t *testing.T) {
 		v.epoch.Lossy = tt.lossy
 		r := Record{Horizon: now.Add(tt.horizon), Seen: now, Offset: tt.offset}
 		k.losses.claimed(v, r)
-		if got := k.losses.safe.load().Sub(now); got != tt.want {
+		if got := k.losses.safe.load().time.Sub(now); got != tt.want {
 			t.Errorf("%s: safe for %v, want %v", tt.name, got, tt.want)
 		}
 		if got := k.losses.confirm(v, r, now.Add(-time.Hour)).Sub(now); got != tt.want || k.losses.short != tt.lossy {
@@ -421,7 +421,7 @@ func TestSafeUntil(t *testing.T) {
 // Where a time in a view may be too early, the latest one decides whether a lease has run out.
 func TestLatestTimeDecides(t *testing.T) {
 	k := (&stillClock{wall: now}).keeper(t, epochs{nil, ServerEpoch{Lossy: true, Incarnation: "b"}, nil}, Options{})
-	k.losses.safe.store(now.Add(time.Second))
+	k.losses.safe.store(now.Add(time.Second), "a")
 	end := Record{Horizon: now.Add(time.Second), Incarnation: "a", ClaimDelay: time.Hour}
 	near := Record{Horizon: end.Horizon.Add(DefaultTolerance)}
 	for _, slack := range []time.Duration{time.Second - time.Millisecond, time.Second} {

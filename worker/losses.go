@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +23,7 @@ type lossGuard struct {
 	// Of the present lease.
 	unnamed span       // of looks at a registry without a known incarnation
 	short   bool       // the lease reaches no further than safe: the registry has not agreed since it was continued, or confirmed
-	safe    atomicTime // see safeUntil; the state file keeps it
+	safe    atomicSafe // see safeUntil; the state file keeps it
 }
 
 // A span is a time, by the registry's clock, in which one incarnation of the registry answered
@@ -38,6 +39,24 @@ type span struct {
 func (s span) silence(v view) time.Duration {
 	passed := v.registry.Sub(s.seen)
 	return max(passed, passed+v.offset-s.offset)
+}
+
+// A safeTime is the result of safeUntil, and the incarnation by whose agreement it was set.
+type safeTime struct {
+	time        time.Time
+	incarnation string
+}
+
+// An atomicSafe is a safeTime that the writer of the state file reads at any moment.
+type atomicSafe struct{ p atomic.Pointer[safeTime] }
+
+func (a *atomicSafe) store(t time.Time, incarnation string) { a.p.Store(&safeTime{t, incarnation}) }
+
+func (a *atomicSafe) load() safeTime {
+	if s := a.p.Load(); s != nil {
+		return *s
+	}
+	return safeTime{}
 }
 
 // readEpoch asks which server answers.
@@ -152,13 +171,13 @@ func (g *lossGuard) checkDelay(v view) error {
 // claimed starts a lease by its claim r, written by v.
 func (g *lossGuard) claimed(v view, r Record) {
 	g.unnamed, g.short = span{}, false
-	g.safe.store(g.safeUntil(v, r))
+	g.safe.store(g.safeUntil(v, r), r.Incarnation)
 }
 
-// continued starts a lease from the state file, which reaches up to safe.
-func (g *lossGuard) continued(safe time.Time) {
+// continued starts the lease r from the state file, which reaches up to safe.
+func (g *lossGuard) continued(safe time.Time, r Record) {
 	g.unnamed, g.short = span{}, true
-	g.safe.store(safe)
+	g.safe.store(safe, r.Incarnation)
 }
 
 // safeUntil returns a time below which no other node may issue, even if the registry has
@@ -208,7 +227,7 @@ func (g *lossGuard) confirm(v view, r Record, floor time.Time) time.Time {
 		return r.Horizon
 	}
 	g.short = true
-	return later(floor, earlier(r.Horizon, g.safe.load()))
+	return later(floor, earlier(r.Horizon, g.safe.load().time))
 }
 
 // agree takes in that the registry agreed to r, an extension of the lease held. An error ends the
@@ -221,7 +240,7 @@ func (g *lossGuard) agree(ctx context.Context, v view, held, r Record, fromFile 
 		return err
 	}
 	g.short = false
-	g.safe.store(g.safeUntil(v, r))
+	g.safe.store(g.safeUntil(v, r), r.Incarnation)
 	return nil
 }
 
@@ -233,9 +252,9 @@ func (g *lossGuard) checkAlone(v view, held, r Record) error {
 	if v.epoch.Incarnation != held.Incarnation { // another server's clock may be behind by the tolerance
 		now = now.Add(g.opts.Tolerance)
 	}
-	if g.short && v.epoch.Lossy && (!now.Before(g.safe.load()) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
+	if g.short && v.epoch.Lossy && (!now.Before(g.safe.load().time) || r.ClaimDelay < g.opts.ClaimDelay.Truncate(time.Millisecond)) {
 		return fmt.Errorf("%w: the lease of worker ID %d was not extended before %s, and the worker registry may have lost who had it since; claiming again",
-			ErrTaken, r.Worker, g.safe.load().UTC().Format(time.RFC3339))
+			ErrTaken, r.Worker, g.safe.load().time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
@@ -246,7 +265,7 @@ func (g *lossGuard) checkAlone(v view, held, r Record) error {
 func (g *lossGuard) checkServer(ctx context.Context, v *view, held Record) error {
 	limit := held.Horizon
 	if g.short {
-		limit = earlier(limit, g.safe.load())
+		limit = earlier(limit, g.safe.load().time)
 	}
 	if v.epoch.Incarnation == "" || g.latest(*v).Add(g.opts.Tolerance).Before(limit) {
 		return nil

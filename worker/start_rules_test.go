@@ -83,7 +83,7 @@ func TestClaimIsAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.lease.Worker() != 7 || !h.lease.Floor().Equal(old.Horizon) || !h.mark.Equal(old.Horizon) || !h.prior.Equal(old) || !h.record.Horizon.Equal(now.Add(time.Minute)) ||
-		!h.horizon.load().Equal(h.record.Horizon) || !h.losses.safe.load().Equal(h.record.Horizon) || h.fromFile {
+		!h.horizon.load().Equal(h.record.Horizon) || !h.losses.safe.load().time.Equal(h.record.Horizon) || h.fromFile {
 		t.Errorf("got %+v", h)
 	}
 }
@@ -260,7 +260,7 @@ func TestHandBack(t *testing.T) {
 // Without the registry a start continues the lease in the file, if certainly no other process does
 // and times are left.
 func TestResume(t *testing.T) {
-	lease := savedLease{Identity: "id", Worker: 3, Instance: Instance{1}, Term: 5, Horizon: milliTime{now.Add(time.Minute)}, Safe: milliTime{now.Add(time.Hour)}, Mark: milliTime{now.Add(time.Second)}, Layouts: bits(2)}
+	lease := savedLease{Incarnation: "a", Identity: "id", Worker: 3, Instance: Instance{1}, Term: 5, Horizon: milliTime{now.Add(time.Minute)}, Safe: milliTime{now.Add(time.Hour)}, Mark: milliTime{now.Add(time.Second)}, Layouts: bits(2)}
 	for _, tt := range []struct {
 		name   string
 		change func(l *savedLease)
@@ -290,8 +290,8 @@ func TestResume(t *testing.T) {
 			}
 			continue
 		}
-		want := Record{Worker: 3, Instance: Instance{1}, Term: 5, Horizon: lease.Horizon.Time, Layouts: bits(2)}
-		if got := h.horizon.load().Sub(now); got != tt.limit || !h.losses.safe.load().Equal(h.horizon.load()) || !h.losses.short || !h.fromFile || h.prior != nil || k.saved != nil ||
+		want := Record{Worker: 3, Instance: Instance{1}, Term: 5, Horizon: lease.Horizon.Time, Layouts: bits(2), Incarnation: "a"}
+		if got := h.horizon.load().Sub(now); got != tt.limit || !h.losses.safe.load().time.Equal(h.horizon.load()) || !h.losses.short || !h.fromFile || h.prior != nil || k.saved != nil ||
 			!h.record.Equal(want) || !h.lease.Floor().Equal(l.Mark.Time) {
 			t.Errorf("%s: for %v, %+v", tt.name, got, h)
 		}
