@@ -46,6 +46,20 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The website reads a page as HTML, too: it cannot build one with an element that does not end.
+func TestNoElements(t *testing.T) {
+	element := regexp.MustCompile(`<[A-Za-z/][^>]*>?`)
+	for _, file := range documents(t) {
+		prose(read(t, file), func(number int, line string) {
+			for _, e := range element.FindAllString(inline.ReplaceAllString(line, ""), -1) {
+				if !strings.Contains(e, "://") {
+					t.Errorf("%s:%d: %s is no code", file, number, e)
+				}
+			}
+		})
+	}
+}
+
 // A Chinese page leads to Chinese pages.
 func TestChineseLinksStayChinese(t *testing.T) {
 	for _, page := range pages(t, filepath.Join(site.Docs, "zh")) {

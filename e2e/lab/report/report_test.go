@@ -203,6 +203,7 @@ func TestRunCountsOnce(t *testing.T) {
 func TestPageOfSaboteurs(t *testing.T) {
 	dir, page := t.TempDir(), filepath.Join(t.TempDir(), "page.md")
 	must(t, (&lab.Saboteur{Rule: "CAS", Kind: "tags", Schedules: 2, Sign: "issued twice"}).Save(dir))
+	must(t, (&lab.Saboteur{Rule: "loop", Kind: "conns", Sign: "got `a|b`, <nil>"}).Save(dir))
 	must(t, os.WriteFile(detail(page), []byte(saboteurs+"former\n"+end+begin+"mine\n"+end), 0o600))
 	must(t, run(t.Context(), "", "", dir, page))
 	if text := new(report).text(time.Time{}); strings.Contains(text, "###") {
@@ -210,7 +211,8 @@ func TestPageOfSaboteurs(t *testing.T) {
 	}
 	text, err := os.ReadFile(detail(page))
 	must(t, err)
-	if !strings.HasSuffix(string(text), end+begin+"mine\n"+end) || strings.Contains(string(text), "former") || !strings.Contains(string(text), "| CAS |") {
+	if !strings.HasSuffix(string(text), end+begin+"mine\n"+end) || strings.Contains(string(text), "former") || !strings.Contains(string(text), "| CAS |") ||
+		!strings.Contains(string(text), "| `got 'a\\|b', <nil>` |") {
 		t.Errorf("the page is now:\n%s", text)
 	}
 }

@@ -233,19 +233,23 @@ func (r *report) schedules() string {
 func (r *report) caught() string {
 	var rows [][]string
 	for _, s := range r.saboteurs {
-		rows = append(rows, []string{s.Rule, s.What, s.Kind, number(s.Schedules), fmt.Sprintf("%.1f s", s.Took.Seconds()), cmp.Or(sign(s.Sign), "**nothing**")})
+		rows = append(rows, []string{s.Rule, s.What, s.Kind, number(s.Schedules), fmt.Sprintf("%.1f s", s.Took.Seconds()), sign(s.Sign)})
 	}
 	return table([]string{"Rule", "What is broken", "Scenario", " Schedules, or runs", " Time", "What is found"}, rows)
 }
 
-// sign shortens a finding to its kind.
+// sign shortens a finding to its kind. The words of a test are shown as code, for they may hold what
+// Markdown or HTML would read as theirs.
 func sign(found string) string {
 	for _, s := range []string{"issued twice", "received nothing", "told of", "out of order", "false alarms", "behind the clock"} {
 		if strings.Contains(found, s) {
 			return map[string]string{"told of": "issued below what was observed"}[s] + map[bool]string{true: s}[s != "told of"]
 		}
 	}
-	return found
+	if found == "" {
+		return "**nothing**"
+	}
+	return "`" + strings.NewReplacer("`", "'", "|", `\|`).Replace(found) + "`"
 }
 
 func (r *report) budget() string {
