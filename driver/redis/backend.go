@@ -52,6 +52,18 @@ func cell(key kv.Key, value string) kv.Cell { return kv.Cell{Key: key, Value: va
 // looked is the version of a cell after a read or a swap.
 const looked = "="
 
+// written returns a cell after a write. It names the server if a replica of it may not have the write,
+// by what the server said of its replicas at the write.
+func written(cell kv.Cell, a answer, replicas []string) (kv.Cell, error) {
+	if len(replicas) != 2 {
+		return kv.Cell{}, errMalformed
+	}
+	if !a.facts.lossless() || replicated(replicas[0], replicas[1]) {
+		cell.Server = a.facts.timeline
+	}
+	return cell, nil
+}
+
 // ServerEpoch returns which server answers. Its master_replid changes with each restart of a
 // primary and each takeover, and never comes back. In a cluster the keys move between primaries
 // that stand, so there it names no epoch.
@@ -79,6 +91,7 @@ func (b backend) Get(ctx context.Context, key kv.Key) (kv.Cell, error) {
 
 // Swap sets the cell to value if it holds old. It replaces the result of an Add only on the server
 // of that Add: a server that took over without it may have granted the same IDs to another client.
+// The result of a swap may be replaced anywhere, since the new cell names the server.
 func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, error) {
 	cmd := command{script: swapScript, keys: b.hash(old.Key), args: []any{old.Key.String(), "", value}, confirm: true}
 	if old.Version != "" {
@@ -87,10 +100,11 @@ func (b backend) Swap(ctx context.Context, old kv.Cell, value string) (kv.Cell, 
 	if old.Version != looked {
 		cmd.server, cmd.confirm = old.Version, old.Version == ""
 	}
-	if _, err := b.client.run(ctx, cmd); err != nil {
+	a, err := b.client.run(ctx, cmd)
+	if err != nil {
 		return kv.Cell{}, err
 	}
-	return cell(old.Key, value), nil
+	return written(cell(old.Key, value), a, a.values)
 }
 
 // Add moves the counter in the cell of a tag.
@@ -99,12 +113,11 @@ func (b backend) Add(ctx context.Context, key kv.Key, n int64) (now kv.Cell, by 
 	if err != nil || len(a.values) == 0 {
 		return kv.Cell{Key: key}, 0, err
 	}
-	if len(a.values) != 4 {
+	if len(a.values) < 2 {
 		return kv.Cell{}, 0, errMalformed
 	}
-	now = kv.Cell{Key: key, Value: a.values[0], Version: a.facts.replid, Server: a.facts.timeline}
-	if a.facts.lossless() && !replicated(a.values[2], a.values[3]) {
-		now.Server = ""
+	if now, err = written(kv.Cell{Key: key, Value: a.values[0], Version: a.facts.replid}, a, a.values[2:]); err != nil {
+		return now, 0, err
 	}
 	by, err = strconv.ParseInt(a.values[1], 10, 64)
 	return now, by, err

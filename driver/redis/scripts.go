@@ -38,16 +38,20 @@ if redis.call('PTTL', KEYS[1]) >= 0 then
 end
 `
 
+// replicas is the server's information on them: how many are connected, and whether some recently were.
+const replicas = `string.match(info, 'connected_slaves:(%d+)') or '', string.match(info, 'repl_backlog_active:(%d+)') or ''`
+
 var getScript = goredis.NewScript(cellPrelude + `return {redis.call('HGET', KEYS[1], ARGV[2]) or nil}`)
 
-// ARGV[3…]: the version of the field's content, the new content.
+// ARGV[3…]: the version of the field's content, the new content. It returns the server's information
+// on replicas.
 var swapScript = goredis.NewScript(cellPrelude + `
 local held = redis.call('HGET', KEYS[1], ARGV[2])
 if (held and '=' .. held or '') ~= ARGV[3] then
 	return redis.error_reply('LEAFMOVED cell')
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
-return {}
+return {` + replicas + `}
 `)
 
 // ARGV[3]: n. It returns the content of the field, the distance that its counter moved, and the
@@ -79,7 +83,7 @@ if max and not string.find(rest, '"order":"', 1, true) and whole(max, largest) a
 		redis.call('HSET', KEYS[1], ARGV[2], held)
 	end
 end
-return {held, by, string.match(info, 'connected_slaves:(%d+)') or '', string.match(info, 'repl_backlog_active:(%d+)') or ''}
+return {held, by, ` + replicas + `}
 `)
 
 // ARGV[2]: the cursor. It returns the next cursor, and fields with their contents.
