@@ -106,7 +106,9 @@ func afterMask(ctx context.Context, b *fixture, c catalog) error {
 		is("a name whose mask leaves no number", c.Create(ctx, segment.Tag{Name: "wide", MaxID: 1, Step: 10}), leaf.ErrInvalid)); err != nil {
 		return err
 	}
-	return first(is("a mask for a deleted name", c.Create(ctx, maskedTag), leaf.ErrInvalid), c.Create(ctx, fresh),
+	_, none := b.open().Advance(ctx, "wide", 1)
+	return first(is("advance a tag whose creation was refused", none, leaf.ErrUnknownTag),
+		is("a mask for a deleted name", c.Create(ctx, maskedTag), leaf.ErrInvalid), c.Create(ctx, fresh),
 		b.advance(ctx, b.open(), "order", 2, leaf.Range{Start: maskEnd, End: maskEnd + 2}), c.Delete(ctx, "order"),
 		is("a mask for a name that was deleted twice", c.Create(ctx, maskedTag), leaf.ErrInvalid))
 }

@@ -110,6 +110,18 @@ func (s *session) transact(batch []*call, answers []error) error {
 	return s.file.check() // before any answer
 }
 
+// nested runs do in a savepoint of the transaction, and takes back what do wrote if it is refused.
+func (s *session) nested(do func(*sqlstore.Session) error) error {
+	if err := s.exec("SAVEPOINT call"); err != nil {
+		return err
+	}
+	err := do(&s.Session)
+	if _, refused := errors.AsType[sqlstore.Refusal](err); refused {
+		return cmp.Or(s.exec("ROLLBACK TO call", "RELEASE call"), err)
+	}
+	return cmp.Or(err, s.exec("RELEASE call"))
+}
+
 // wrote reports whether anything was written on this connection.
 func (s *session) wrote() bool {
 	var rows int64

@@ -50,9 +50,10 @@ func (w *writer) Do(ctx context.Context, do func(*sqlstore.Session) error) error
 	return w.do(ctx, func(s *session) error { return do(&s.Session) })
 }
 
-// Transact is Do.
+// Transact is Do for several statements: a refused call has changed nothing, though it may have
+// written before.
 func (w *writer) Transact(ctx context.Context, do func(*sqlstore.Session) error) error {
-	return w.Do(ctx, do)
+	return w.do(ctx, func(s *session) error { return s.nested(do) })
 }
 
 // Explain says what to do about an error of SQLite.
