@@ -173,7 +173,7 @@
 //     clock differs from the registry's by more than the tolerance grants nothing.
 //   - A floor is the replaced horizon, or the registry's time less the tolerance if that is later: a
 //     registry restored from a backup does not know the horizons since. Once the leases before the
-//     restore have ended, new ones begin above them.
+//     restore have been over for the tolerance, new ones begin above them.
 //   - The record's instance is the secret of the lease. If the answer to a claim is lost, so is the
 //     secret, and the worker ID stays taken up to its limit.
 //   - A renewal needs the secret and always writes: an answer from a read alone may come from a
@@ -191,6 +191,8 @@
 //     of its last write; the claim delay is at least the longest TTL plus the tolerance. A renewal
 //     counts only if an incarnation has answered before and after the swap, and is that of both
 //     records. Otherwise the program uses the lease up to its limit and claims again.
+//   - A registry that may lose writes and does not name its incarnation has no pools, because a
+//     renewal could not notice a fail-over.
 //
 // A program compares the time inside each ID with the lease before it returns the ID; to compare the
 // clock first is not enough. A lease belongs to one process: after a fork the child claims its own.

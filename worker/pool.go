@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,9 +121,9 @@ type Pools struct {
 	opts Options
 }
 
-// NewPools returns the pools of a registry. It uses Owner, Clock, CallTimeout, Tolerance, Extend and
-// Logger of opts, as a [Keeper] does. The error wraps [leaf.ErrUnsupported] if the registry assigns
-// its worker IDs by other rules.
+// NewPools returns the pools of a registry. It uses Owner, Clock, CallTimeout, Tolerance, Extend,
+// a negative ClaimDelay and Logger of opts, as a [Keeper] does. The error wraps
+// [leaf.ErrUnsupported] if the registry assigns its worker IDs by other rules.
 func NewPools(reg Registry, opts *Options) (*Pools, error) {
 	if _, ok := reg.(Assigner); ok {
 		return nil, fmt.Errorf("%w: its worker IDs are not leased", leaf.ErrUnsupported)
@@ -149,7 +150,9 @@ func holderOf(owner string) string {
 }
 
 // Create creates a pool and returns it as it then is. A pool with the same values may exist; one
-// with others is left alone, and the error wraps [ErrPoolExists].
+// with others is left alone, and the error wraps [ErrPoolExists]. The error wraps
+// [leaf.ErrUnsupported] if claims would fail: the registry may lose writes, and does not name its
+// incarnation.
 func (p *Pools) Create(ctx context.Context, pool Pool) (Pool, error) {
 	pool, err := pool.complete(p.opts.Tolerance)
 	if err != nil {
@@ -158,7 +161,7 @@ func (p *Pools) Create(ctx context.Context, pool Pool) (Pool, error) {
 	k := p.keeper("")
 	for range maxRivals {
 		v, err := k.readAll(ctx)
-		if err != nil {
+		if err = cmp.Or(err, v.epoch.checkPools()); err != nil {
 			return Pool{}, err
 		}
 		found, _, err := find(v, pool.Name)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,19 +108,25 @@ func (k *Keeper) limit(v view, pool Pool, ttl time.Duration) (time.Time, error) 
 	if ttl < minTTL || ttl > pool.MaxTTL {
 		return time.Time{}, fmt.Errorf("%w: a TTL of %v: pool %q has leases of %v to %v", leaf.ErrInvalid, ttl, pool.Name, minTTL, pool.MaxTTL)
 	}
-	if err := k.checkOffset(v.offset, "the worker registry's"); err != nil {
+	if err := cmp.Or(k.checkOffset(v.offset, "the worker registry's"), v.epoch.checkPools()); err != nil {
 		return time.Time{}, err
 	}
 	if v.epoch.Lossy {
-		if v.epoch.Incarnation == "" {
-			return time.Time{}, fmt.Errorf("%w: the worker registry may lose writes and does not tell which server answers", leaf.ErrUnsupported)
-		}
 		if ttl = min(ttl, pool.ClaimDelay-k.opts.Tolerance); ttl < minTTL {
 			return time.Time{}, fmt.Errorf("%w: the claim delay of pool %q, %v, is too short for a server that tolerates clocks that differ by %v",
 				leaf.ErrUnsupported, pool.Name, pool.ClaimDelay, k.opts.Tolerance)
 		}
 	}
 	return k.startOf(v).Add(ttl).Truncate(time.Millisecond), nil
+}
+
+// checkPools reports, wrapping [leaf.ErrUnsupported], why a registry cannot have pools.
+func (e ServerEpoch) checkPools() error {
+	if e.Lossy && e.Incarnation == "" {
+		return fmt.Errorf("%w: the worker registry may lose writes and does not tell which server answers, so it has no pools: "+
+			"use another registry, or set claim_delay of this one to 0 if it loses none", leaf.ErrUnsupported)
+	}
+	return nil
 }
 
 // startOf returns the time from which a lease may be given: the earliest that it may be. The clock of the
