@@ -23,19 +23,19 @@ run: ## start a server with the embedded store (ARGS="--listen :9000" adds flags
 build: ## build bin/leaf and bin/leaf-bench
 	GOWORK=$(CURDIR)/deploy/release/release.work go build -trimpath -tags grpcnotrace -o bin/ ./cmd/...
 
-# e2e runs the programs with the race detector.
+# e2e builds the programs as its tests are built: with the race detector in test-all.
 PROGRAMS = go test -vet=off $(SHORT) -p 1 -parallel 6 ./cmd/...
-PACKAGES = go test $(RACE) -vet=off $(SHORT) -p 3 -parallel 6 $$(go list ./... | grep -v /cmd/) && \
+PACKAGES = go test $(RACE) -vet=off $(SHORT) -p 4 -parallel 6 $$(go list ./... | grep -v /cmd/) && \
 	go test -count=1 -run 'Imports|Structure' .
-E2E = cd e2e && go vet ./... && go test $(RACE) -vet=off $(SHORT) -count=1 -p 1 -parallel 6 -timeout 30m ./...
+E2E = cd e2e && go vet ./... && go test $(if $(SHORT),,$(RACE)) -vet=off $(SHORT) -count=1 -p 1 -parallel 6 -timeout 30m ./...
 # docs/ and deploy/ are outside of the modules site and deploy, so a cached result would say nothing.
 OTHERS = (cd bench && go vet ./... && go test -run . ./...) && (cd examples && go vet ./... && go test ./...) && \
-	(cd deploy && go vet ./... && go test $(if $(SHORT),-skip '^Test(Image|Cluster)') -count=1 ./...) && (cd site && go vet ./... && go test -count=1 ./...)
+	(cd deploy && go vet ./... && go test $(if $(SHORT),-skip '^Test(Image|Cluster|GoInstall)') -count=1 ./...) && (cd site && go vet ./... && go test -count=1 ./...)
 
 test: SHORT = -short
-test: deps ## run the tests with the race detector, but for the long ones
+test: deps ## run the tests but for the long ones, the packages' with the race detector
 	go vet ./...
-	{ $(PROGRAMS) && ($(E2E)); } & programs=$$!; { $(PACKAGES) && $(OTHERS); }; others=$$?; \
+	{ $(PROGRAMS) && $(OTHERS) && ($(E2E)); } & programs=$$!; { $(PACKAGES); }; others=$$?; \
 	wait $$programs && exit $$others
 
 test-all: deps ## run all tests with the race detector, short figures

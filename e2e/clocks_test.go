@@ -83,6 +83,9 @@ func TestClockBackAcrossRestart(t *testing.T) {
 		for _, bits := range []int{10, 0} {
 			for ending, end := range endings {
 				t.Run(fmt.Sprintf("%v %d bits %s", back, bits, ending), func(t *testing.T) {
+					if back != time.Second {
+						testserver.Long(t)
+					}
 					t.Parallel()
 					var all drivertest.Ranges
 					c := nodeConfig{Workers: newRegistry(t), Data: t.TempDir(), WorkerBits: bits, Horizon: 30 * time.Minute}
@@ -134,6 +137,9 @@ func TestClockSteps(t *testing.T) {
 	} {
 		for ending, end := range endings {
 			t.Run(name+" "+ending, func(t *testing.T) {
+				if len(steps) == 1 && steps[0] != -time.Second {
+					testserver.Long(t)
+				}
 				t.Parallel()
 				var all drivertest.Ranges
 				c := nodeConfig{Workers: newRegistry(t), Data: t.TempDir(), WorkerBits: 10, Horizon: 30 * time.Minute}

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,17 +85,19 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// raceFlags are those of make test.
-var raceFlags = []string{"-race", "-gcflags=modernc.org/...=-race=false"}
+// raceFlags returns those of make test-all if these tests run with the race detector, else none.
+func raceFlags() []string {
+	build, _ := debug.ReadBuildInfo()
+	if !slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return nil
+	}
+	return []string{"-race", "-gcflags=modernc.org/...=-race=false"}
+}
 
-// build makes the command; in the lab without the race detector, which would spoil
-// the figures.
+// build makes the command.
 func build(dir string) (string, error) {
 	binary := filepath.Join(dir, "leaf")
-	args := []string{"build", "-o", binary}
-	if !lab() {
-		args = append(args, raceFlags...)
-	}
+	args := append([]string{"build", "-o", binary}, raceFlags()...)
 	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
 	cmd.Dir = ".." // the product's own module, with its own requirements
 	if out, err := cmd.CombinedOutput(); err != nil {

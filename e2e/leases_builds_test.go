@@ -40,10 +40,7 @@ func labBuild(t testing.TB, version, tags string, more ...string) string {
 		return path
 	}
 	args := []string{"build", "-tags", tags, "-ldflags", "-X github.com/leaf-id/leaf/internal/cli.Version=" + version, "-o", path}
-	if !lab() {
-		args = append(args, raceFlags...)
-	}
-	args = append(args, more...)
+	args = slices.Concat(args, raceFlags(), more)
 	cmd := exec.Command("go", append(args, "./cmd/leaf")...)
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -125,6 +125,9 @@ func TestPausedBeyondTheHorizon(t *testing.T) {
 	part := figure(60_000, 3_400_000)
 	for name, url := range registries(t) {
 		t.Run(name, func(t *testing.T) {
+			if name != "mariadb" {
+				testserver.Long(t)
+			}
 			t.Parallel()
 			var all drivertest.Ranges
 			config := func() nodeConfig { return nodeConfig{Workers: url, Data: t.TempDir(), Horizon: shortHorizon} }

@@ -157,7 +157,9 @@
 // a proxy that switches back and forth; clocks of a node and a server that differ by more than the
 // tolerance (two servers may differ by twice that); a server that comes back under its name after
 // little more than two extension periods, while its clock and the nodes' differ from those before by
-// the same; and the loss of the very write that set or raised the claim delay.
+// the same; a machine that is suspended for longer than the claim delay while it waits for an
+// answer, and whose wall clock is set back meanwhile; and the loss of the very write that set or
+// raised the claim delay.
 //
 // # Leases for other programs
 //

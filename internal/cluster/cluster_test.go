@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/hint"
+	"github.com/leaf-id/leaf/internal/testserver"
 )
 
 // A node is a server with a member, which may run.
@@ -25,16 +25,15 @@ type node struct {
 	member *cluster.Member
 }
 
-// addresses returns free ones. The listeners stay open until all are known, so they differ.
+// addresses returns free ones.
 func addresses(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := testserver.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
+		all = append(all, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	return all
 }
@@ -186,6 +185,7 @@ func stop(t *testing.T, n *node) {
 }
 
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	write(t, all[2], "7")
@@ -207,6 +207,7 @@ func TestGrow(t *testing.T) {
 
 // An operator adds a server as soon as the port of the first one is open, before it has a leader.
 func TestAddDuringElection(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 2)
 	started := make(chan error, 1)
 	go func() { started <- all[0].start(t) }()
@@ -225,6 +226,7 @@ func TestAddDuringElection(t *testing.T) {
 
 // The counterexample of the package comment, up to the start of the emptied member.
 func TestEmptiedMemberIsRefused(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	stop(t, all[2])
@@ -245,6 +247,7 @@ func TestEmptiedMemberIsRefused(t *testing.T) {
 }
 
 func TestUnaddedServerIsRefused(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 2)
 	all[0].mustStart(t)
 	if err := all[1].start(t); !errors.Is(err, hint.ErrNotAdded) {
@@ -257,6 +260,7 @@ func TestUnaddedServerIsRefused(t *testing.T) {
 }
 
 func TestRemovedMemberIsRefused(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	stop(t, all[2])
@@ -279,6 +283,7 @@ func TestRemovedMemberIsRefused(t *testing.T) {
 }
 
 func TestOtherClusterIsRefused(t *testing.T) {
+	t.Parallel()
 	all, others := nodes(t, 1), nodes(t, 1)
 	all[0].mustStart(t)
 	others[0].config.Peers = []string{all[0].addr}
@@ -292,6 +297,7 @@ func TestOtherClusterIsRefused(t *testing.T) {
 
 // A change of the members that would leave too few running ones is refused.
 func TestQuorumIsKept(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	stop(t, all[2])
@@ -312,6 +318,7 @@ func TestQuorumIsKept(t *testing.T) {
 }
 
 func TestMutualTLS(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 1)
 	outside := all[0].config
 	outside.Dir, outside.Address = filepath.Join(t.TempDir(), "c"), "h1.example:2380"
@@ -351,6 +358,7 @@ func TestMutualTLS(t *testing.T) {
 
 // A call without a leader fails at once, so that the next one is not late.
 func TestNoQuorum(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	stop(t, all[1])

@@ -15,6 +15,7 @@ import (
 
 // A member that has ended names the reason and a remedy, and says when a restart brings it back.
 func TestFailure(t *testing.T) {
+	t.Parallel()
 	full := fmt.Errorf("etcd stopped: %w", &fs.PathError{Op: "write", Path: "wal", Err: syscall.ENOSPC})
 	for reason, want := range map[error]error{full: hint.ErrDiskFull, errors.New("etcd stopped"): hint.ErrMemberEnded,
 		fmt.Errorf("%w: member 1", hint.ErrRemoved): hint.ErrRemoved} {

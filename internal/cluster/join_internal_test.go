@@ -12,6 +12,7 @@ import (
 
 // A new member waits for a peer that lags: etcd refuses a list that differs from that peer's.
 func TestNewMemberWaitsForLaggingPeer(t *testing.T) {
+	t.Parallel()
 	var servers []*httptest.Server
 	var members []*membership.Member
 	asked := make([]int, 2)

@@ -15,6 +15,7 @@ import (
 
 // A server that finds no cluster, or one that does not know it, leaves nothing that has Create refuse.
 func TestJoinWithoutClusterLeavesNothing(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	early := all[1]
 	for _, running := range []bool{false, true} {
@@ -41,6 +42,7 @@ func TestJoinWithoutClusterLeavesNothing(t *testing.T) {
 
 // A start that could not listen does not count: the added server may start again.
 func TestTakenPortCostsNoStart(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 2)
 	all[0].mustStart(t)
 	if _, err := admin(t, all[0]).Add(t.Context(), all[1].addr); err != nil {

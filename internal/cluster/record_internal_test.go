@@ -9,6 +9,7 @@ import (
 // A record has the last entry before the previous record, which the disk has by then. An idle member
 // stops writing records.
 func TestRecordsLagAndEnd(t *testing.T) {
+	t.Parallel()
 	c := Config{Dir: filepath.Join(t.TempDir(), "cluster"), Address: "127.0.0.1:1"}
 	err := Create(c, func(dir string) (time.Duration, error) {
 		c.Dir = dir

@@ -49,6 +49,7 @@ func copyDir(t *testing.T, n *node) string {
 // The counterexample of the package comment with an older copy instead of an empty disk: members 0
 // and 1 acknowledge 200 while member 2 is down, and 1 comes back without that.
 func TestRolledBackMemberIsRefused(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	grow(t, all)
 	write(t, all[0], "100")
@@ -109,6 +110,7 @@ func TestRolledBackMemberIsRefused(t *testing.T) {
 
 // A copy of the directory of a running member is refused on another machine.
 func TestCopiedMemberIsRefused(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 2)
 	grow(t, all)
 	twin := *all[1]

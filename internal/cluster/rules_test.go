@@ -18,6 +18,7 @@ import (
 
 // An added server that has not started takes no part in decisions: a voter would stop the first one.
 func TestAddedServerHasNoVote(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 2)
 	all[0].mustStart(t)
 	if _, err := admin(t, all[0]).Add(t.Context(), all[1].addr); err != nil {
@@ -39,6 +40,7 @@ func TestAddedServerHasNoVote(t *testing.T) {
 
 // The registry's clock is that of the other members. A server without others has no such clock.
 func TestClockIsThatOfOthers(t *testing.T) {
+	t.Parallel()
 	for _, notAlone := range []bool{false, true} {
 		n := nodes(t, 1)[0]
 		n.config.NotAlone = notAlone
@@ -92,6 +94,7 @@ func skewed(t *testing.T, addr string, by time.Duration) string {
 
 // A restored cluster waits for leases that its backup does not know.
 func TestRestoredClusterWaits(t *testing.T) {
+	t.Parallel()
 	n := nodes(t, 2)[1]
 	err := cluster.Create(n.config, func(dir string) (time.Duration, error) {
 		c := n.config

@@ -11,6 +11,7 @@ import (
 
 // Pages that a compaction freed in a full database count as unused though nobody writes afterwards.
 func TestFreedPagesOfAFullDatabaseCount(t *testing.T) {
+	t.Parallel()
 	const addr = "127.0.0.1:1"
 	c := Config{Dir: filepath.Join(t.TempDir(), "cluster"), Address: addr, Peers: []string{addr}, Quota: 8 << 20}
 	err := Create(c, func(dir string) (time.Duration, error) {

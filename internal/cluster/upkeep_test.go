@@ -108,6 +108,7 @@ func fill(t *testing.T, n *node, size int64) (refused error) {
 // Files of members grow to the quota, as history does. Members with unused space are defragmented
 // while counters go on, and the cluster accepts writes again by itself once the members have room.
 func TestMembersStayBelowTheQuota(t *testing.T) {
+	t.Parallel()
 	all := nodes(t, 3)
 	for _, n := range all {
 		n.config.Quota = smallQuota
