@@ -1,22 +1,14 @@
 package ticket
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 )
 
 // ResizeUntil is [DB.Resize], broken off by the error that after returns.
 func ResizeUntil(ctx context.Context, servers []Server, layout Layout, opts ResizeOptions, after func(step string) error) error {
-	r := &resizer{layout: layout, lost: opts.Lost, jump: opts.Jump}
-	return r.locked(ctx, servers, opts.Retired, func() error {
-		for step, err := range r.steps(ctx) {
-			if err := cmp.Or(err, after(step)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	r := &resizer{layout: layout, lost: opts.Lost, jump: opts.Jump, after: after}
+	return r.run(ctx, servers, opts.Retired)
 }
 
 // Share is a share for tests of its arithmetic.

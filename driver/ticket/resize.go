@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -40,64 +39,53 @@ type resizer struct {
 	fresh  bool
 	tags   []segment.Tag
 	lost   []string // names of servers of the set as it was
-	jump   int64    // above every counter, where servers are lost
+	jump   int64    // above every counter; 0 without lost servers
 
 	conns      []*adminConn // to all of them
 	servers    []*adminConn // the set to be
 	cluster    string
-	known      map[string]segment.Tag // all tags; MaxID is where they go on
+	known      map[string]segment.Tag // all tags; MaxID is the highest counter
+	highest    int64                  // counter of all
 	generation int64                  // of the set to be
+
+	after func(step string) error // of tests: an error breaks off the resize
 }
 
+// run takes one step after the other, until one fails. Each stage is repeatable. Their order makes
+// them safe: read finds a counter after no server can move it any more, and start comes after every
+// counter was lifted.
 func (r *resizer) run(ctx context.Context, servers, retired []Server) error {
-	return r.locked(ctx, servers, retired, func() error {
-		for _, err := range r.steps(ctx) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// locked runs do with a connection to every server.
-func (r *resizer) locked(ctx context.Context, servers, retired []Server, do func() error) error {
 	members, err := newMembers(slices.Concat(servers, retired))
 	if err != nil {
 		return err
 	}
 	return lockAll(ctx, members, func(conns []*adminConn) error {
 		r.conns, r.servers = conns, conns[:len(servers)]
-		return do()
-	})
-}
-
-// steps takes one step after the other, until one fails. Each stage is repeatable. Their order makes
-// them safe: read finds a counter after no server can move it any more, and start comes after every
-// counter was lifted.
-func (r *resizer) steps(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
 		for _, stage := range []struct {
 			name string
 			on   []*adminConn // one step for each
 			do   func(context.Context, *adminConn) error
 		}{
-			{"check", r.conns[:1], r.check},
-			{"prepare", r.conns, r.prepare},
-			{"stop", r.conns, r.stop},
-			{"read", r.conns[:1], r.read},
+			{"check", conns[:1], r.check},
+			{"prepare", conns, r.prepare},
+			{"stop", conns, r.stop},
+			{"read", conns[:1], r.read},
 			{"lift", r.servers, r.lift},
 			{"start", r.servers, r.start},
-			{"retire", r.conns[len(r.servers):], r.retire},
+			{"retire", conns[len(servers):], r.retire},
 		} {
 			for _, a := range stage.on {
 				err := stage.do(ctx, a)
-				if !yield(stage.name+" "+a.Name, err) || err != nil {
-					return
+				if err == nil && r.after != nil {
+					err = r.after(stage.name + " " + a.Name)
+				}
+				if err != nil {
+					return err
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // check changes nothing.
@@ -130,6 +118,9 @@ func (r *resizer) check(context.Context, *adminConn) error {
 	if r.jump < 0 {
 		return fmt.Errorf("%w: a jump of %d IDs", leaf.ErrInvalid, r.jump)
 	}
+	if len(r.lost) == 0 {
+		r.jump = 0
+	}
 	return r.complete(given)
 }
 
@@ -138,9 +129,6 @@ func (r *resizer) check(context.Context, *adminConn) error {
 func (r *resizer) complete(given map[string]*adminConn) error {
 	missing := make(map[string]bool)
 	for _, a := range r.conns {
-		if a.state == stateRetired {
-			continue
-		}
 		for i, member := range a.members {
 			if given[member] != nil {
 				continue
@@ -208,73 +196,69 @@ func (r *resizer) stop(ctx context.Context, a *adminConn) error {
 	return a.both(ctx, `UPDATE leaf_ticket SET state = ?`, `UPDATE leaf_ticket_tag SET generation = 0`, a.state)
 }
 
-// read chooses the generation, and finds the tags of all servers and the highest counter of each. Where all share
-// a table, also one without any tag yet, all have the highest of that.
+// lostGenerations is more than a lost server can have been ahead of the others: each
+// resize that died after its first start put that one server ahead by one.
+const lostGenerations = 1 << 20
+
+// read chooses the generation, and finds the tags of all servers and the highest counters.
 func (r *resizer) read(ctx context.Context, _ *adminConn) error {
-	r.generation = r.nextGeneration()
+	r.generation = 1
 	r.known = make(map[string]segment.Tag)
-	var highest int64
 	for _, tag := range r.tags {
-		r.known[tag.Name] = tag
-		highest = max(highest, tag.MaxID)
+		r.know(tag)
 	}
 	for _, a := range r.conns {
-		high, err := r.readOne(ctx, a)
-		if err != nil {
+		r.generation = max(r.generation, a.generation+1)
+		if err := r.readOne(ctx, a); err != nil {
 			return a.wrapErr(err)
 		}
-		highest = max(highest, high)
 	}
-	if len(r.lost) == 0 {
-		r.jump = 0
+	if len(r.lost) > 0 {
+		r.generation += lostGenerations
 	}
-	if highest > math.MaxInt64-r.jump {
-		return fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, highest, r.jump)
-	}
-	highest += r.jump
-	for name, tag := range r.known {
-		if tag.MaxID += r.jump; r.layout.shared() {
-			tag.MaxID = highest
-		}
-		r.known[name] = tag
-	}
-	if !r.layout.shared() {
-		return nil
-	}
-	for _, a := range r.conns {
-		if err := a.lift(ctx, sharedTable, highest); err != nil {
-			return err
-		}
+	if r.highest > math.MaxInt64-r.jump {
+		return fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, r.highest, r.jump)
 	}
 	return nil
 }
 
-// readOne reads the tags of one server, and returns the highest of its counters.
-func (r *resizer) readOne(ctx context.Context, a *adminConn) (highest int64, err error) {
+func (r *resizer) readOne(ctx context.Context, a *adminConn) error {
 	tags, err := readTags(ctx, a.conn)
 	if err == nil && r.layout.shared() {
-		highest, err = a.mark(ctx, sharedTable)
+		var drawn int64
+		drawn, err = a.mark(ctx, sharedTable)
+		r.highest = max(r.highest, drawn)
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, tag := range tags {
 		if r.layout.TablePerTag {
 			if tag.MaxID, err = a.mark(ctx, r.layout.table(tag.Name)); err != nil {
-				return 0, fmt.Errorf("tag %q: %w", tag.Name, err)
+				return fmt.Errorf("tag %q: %w", tag.Name, err)
 			}
 		}
-		tag = join(r.known[tag.Name], tag)
-		highest = max(highest, tag.MaxID)
-		r.known[tag.Name] = tag
+		r.know(tag)
 	}
-	return highest, nil
+	return nil
+}
+
+// know notes a tag of a server.
+func (r *resizer) know(tag segment.Tag) {
+	r.known[tag.Name] = join(r.known[tag.Name], tag)
+	r.highest = max(r.highest, tag.MaxID)
 }
 
 // lift gives a server every tag, above all drawn IDs. A leaving server keeps its counters: if it
 // returns, another resize lifts them.
 func (r *resizer) lift(ctx context.Context, a *adminConn) error {
+	if r.layout.shared() { // also without a tag
+		if err := a.lift(ctx, sharedTable, r.highest+r.jump); err != nil {
+			return err
+		}
+	}
 	for _, tag := range r.known {
+		tag.MaxID += r.jump
 		if err := a.place(ctx, tag, 0, r.share(a)); err != nil { // generation 0: it issues nothing yet
 			return err
 		}
@@ -285,21 +269,6 @@ func (r *resizer) lift(ctx context.Context, a *adminConn) error {
 // share returns the share that a server is going to have.
 func (r *resizer) share(a *adminConn) share {
 	return share{Layout: r.layout, servers: int64(len(r.servers)), number: int64(slices.Index(r.servers, a) + 1)}
-}
-
-// lostGenerations is more than a lost server can have been ahead of the others: each
-// resize that died after its first start put that one server ahead by one.
-const lostGenerations = 1 << 20
-
-func (r *resizer) nextGeneration() int64 {
-	generation := int64(1)
-	for _, a := range r.conns {
-		generation = max(generation, a.generation+1)
-	}
-	if len(r.lost) > 0 {
-		generation += lostGenerations
-	}
-	return generation
 }
 
 // start puts a server to work.
