@@ -38,8 +38,8 @@ func lockAll(ctx context.Context, members []*member, do func([]*adminConn) error
 		if err != nil {
 			return m.wrapErr(err)
 		}
+		defer sqlstore.Discard(conn) // which unlocks the server
 		a := &adminConn{member: m, conn: conn}
-		defer a.unlock()
 		if err := a.lock(ctx); err != nil {
 			return m.wrapErr(err)
 		}
@@ -61,16 +61,6 @@ func (a *adminConn) lock(ctx context.Context) error {
 		return err
 	}
 	return a.checkServer(ctx, a.conn)
-}
-
-// unlock gives up the lock, or the whole connection where that fails. It may be closed already.
-func (a *adminConn) unlock() {
-	ctx, cancel := context.WithTimeout(context.Background(), defaultTimeout)
-	defer cancel()
-	if _, err := a.conn.ExecContext(ctx, `DO RELEASE_LOCK(LEFT(CONCAT('leaf_ticket.', DATABASE()), 64))`); err != nil {
-		sqlstore.Discard(a.conn)
-	}
-	_ = a.conn.Close()
 }
 
 func (a *adminConn) exec(ctx context.Context, query string, args ...any) error {

@@ -50,22 +50,18 @@ type tagState struct {
 
 func findState(ctx context.Context, conns []*adminConn, name string) (st tagState, err error) {
 	for _, a := range conns {
-		tag, err := findTag(ctx, a.conn, name)
-		if errors.Is(err, leaf.ErrUnknownTag) {
-			st.lacks = a
-			continue
-		}
-		if err == nil {
-			tag, err = a.reached(ctx, a.conn, tag)
-			if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
-				st.lacks, err = a, nil
-			}
-		}
-		if err != nil {
+		tags, err := a.tags(ctx, a.conn, name)
+		noTable := len(tags) > 0 && mysqlconn.IsNumber(err, mysqlconn.NoTable)
+		if err != nil && !noTable {
 			return tagState{}, a.wrapErr(err)
 		}
-		st.tag = join(st.tag, tag)
-		st.n++
+		if noTable || len(tags) == 0 {
+			st.lacks = a
+		}
+		for _, tag := range tags {
+			st.tag = join(st.tag, tag)
+			st.n++
+		}
 	}
 	return st, nil
 }
@@ -152,11 +148,11 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 
 func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) error {
 	have, err := findState(ctx, conns, name)
+	if err == nil && have.n == 0 {
+		err = leaf.ErrUnknownTag
+	}
 	if err != nil {
 		return err
-	}
-	if have.n == 0 {
-		return leaf.ErrUnknownTag
 	}
 	end, err := s.stop(ctx, conns, name)
 	if err != nil {
@@ -198,10 +194,10 @@ func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end 
 		return 0, err
 	}
 	end = max(end, have.tag.MaxID)
+	if s.layout.Stride > 0 {
+		return end, nil
+	}
 	for _, a := range conns {
-		if s.layout.Stride > 0 {
-			break
-		}
 		drawn, err := a.mark(ctx, s.layout.table(name))
 		if err != nil && !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
 			return 0, a.wrapErr(err)

@@ -73,8 +73,12 @@ func (f *facts) draw(ctx context.Context, conn *sql.Conn, tag string, n int64) (
 		return segment.Grant{}, err
 	}
 	start := int64(d.last)
+	end := start + 1
+	if f.Stride > 0 {
+		end = start + min(n, f.Stride-start%f.Stride)
+	}
 	return segment.Grant{
-		Range:  leaf.Range{Start: start, End: start + f.take(start, n)},
+		Range:  leaf.Range{Start: start, End: end},
 		Step:   max(d.step, 1),
 		Source: f.source(),
 		Server: strconv.FormatInt(d.server, 10),
@@ -141,7 +145,7 @@ func (s share) judgeTicket(d drawResult) error {
 			"draw those of other servers: set them to %d and %d, or both to 1 where only Leaf draws", d.globalInc, d.globOff, s.servers, s.number)
 	case d.rows == 0:
 		return errors.New("the server drew no ticket although it has the tag")
-	case !s.owns(d.last):
+	case d.last%uint64(s.servers) != uint64(s.number)%uint64(s.servers):
 		return fmt.Errorf("%w: ticket %d does not belong to server %d of %d", sqlstore.ErrSession, d.last, s.number, s.servers)
 	case d.last >= math.MaxInt64:
 		return fmt.Errorf("%w: ticket %d", leaf.ErrOverflow, d.last)

@@ -17,8 +17,8 @@ const (
 	MaxServers = 65535
 )
 
-// A Layout is how the IDs are shared out among the servers. It is chosen by [DB.Init] and
-// never changes. The zero value is Flickr's scheme with one table for all tags.
+// A Layout is how the servers share out the IDs. [DB.Init] chooses it for ever. The zero value is
+// Flickr's scheme with one table for all tags.
 type Layout struct {
 	// TablePerTag gives each tag a table, and so an ID space, of its own. It does
 	// not go with Stride, where each tag has one anyway.
@@ -94,28 +94,14 @@ func (s share) align(floor int64) int64 {
 
 // drawn returns one past the highest drawn ID if next is the following one, or 0 before the first.
 func (s share) drawn(next int64) int64 {
-	switch gap := (s.servers - 1) * s.Stride; {
+	switch {
 	case next%s.Stride != 0 || next == math.MaxInt64:
 		return next
 	case next/s.Stride < s.servers:
 		return 0
-	default:
-		return next - gap
 	}
+	return next - (s.servers-1)*s.Stride
 }
 
 // limit is the largest counter that can still be moved.
 func (s share) limit() int64 { return math.MaxInt64 - s.servers*s.Stride }
-
-// take returns how many of n IDs a counter at next has left in its block: a single ticket is one.
-func (s share) take(next, n int64) int64 {
-	if s.Stride == 0 {
-		return 1
-	}
-	return min(n, s.Stride-next%s.Stride)
-}
-
-// owns reports whether a ticket is one that the server can have made.
-func (s share) owns(id uint64) bool {
-	return id%uint64(s.servers) == uint64(s.number)%uint64(s.servers)
-}

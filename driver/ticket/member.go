@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leaf-id/leaf"
@@ -82,6 +83,57 @@ func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
 		sqlstore.Discard(conn)
 	}
 	return err
+}
+
+// facts are the properties of a server that the store needs, most of them from its table leaf_ticket.
+type facts struct {
+	share
+	state      string // empty: it has no such table
+	cluster    string
+	id         string // stays with the data
+	generation int64
+	members    []string // their ids, in the generation and in order
+	open       string   // an expression that says whether a transaction is open
+	flush      string   // innodb_flush_log_at_trx_commit
+	tables     sync.Map // checked tables of tickets
+}
+
+// read reads the table leaf_ticket, if the server has it.
+func (f *facts) read(ctx context.Context, conn *sql.Conn) error {
+	var version int
+	var members string
+	err := conn.QueryRowContext(ctx, `SELECT format, state, cluster, member, generation, servers, number, stride, table_per_tag, members
+		FROM leaf_ticket WHERE one = 1`).Scan(&version, &f.state, &f.cluster, &f.id, &f.generation,
+		&f.servers, &f.number, &f.Stride, &f.TablePerTag, &members)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), mysqlconn.IsNumber(err, mysqlconn.NoTable):
+		return nil
+	case err == nil && version != format:
+		return fmt.Errorf("%w: the tables have format %d, this release knows %d: upgrade Leaf", leaf.ErrUnsupported, version, format)
+	}
+	f.members = strings.Fields(members)
+	return err
+}
+
+// fits reports why a server cannot be one of n in a set of that layout.
+func (f *facts) fits(l Layout, n int64) error {
+	switch {
+	case f.state == "" || f.state == stateNew:
+		return fmt.Errorf("%w, or %w: it has no table leaf_ticket, or one left half-way", segment.ErrNotCreated, segment.ErrNeedsResize)
+	case f.state == stateRetired:
+		return fmt.Errorf("%w: %w: the server was taken out of the set: remove it from the URL, or take it in again", leaf.ErrUnsupported,
+			segment.ErrNeedsResize)
+	case f.state != stateReady:
+		return errResized
+	case f.Layout != l:
+		return fmt.Errorf("%w: the URL says %v, the server was set up for %v, which never changes: correct the URL", leaf.ErrInvalid, l, f.Layout)
+	case f.servers != n:
+		return fmt.Errorf("%w: the URL names %d servers, this one is number %d of %d: name all of them, or change their number: %w",
+			leaf.ErrInvalid, n, f.number, f.servers, segment.ErrNeedsResize)
+	case f.number < 1 || f.number > n || f.generation < 1:
+		return fmt.Errorf("%w: its table leaf_ticket was changed by hand (number %d, generation %d)", leaf.ErrInvalid, f.number, f.generation)
+	}
+	return nil
 }
 
 // checkServer refuses an unfit session or server, and learns the server's properties.

@@ -16,12 +16,10 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-const selectTag = `SELECT name, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`
-
 // readTags returns the tags of a server, or the one of that name. Here MaxID is the server's next
 // ID, or 0 where it deals single tickets.
 func readTags(ctx context.Context, conn *sql.Conn, name ...string) ([]segment.Tag, error) {
-	query, args := selectTag, []any(nil)
+	query, args := `SELECT name, next_id, step, description, COALESCE(UNIX_TIMESTAMP(updated), 0) FROM leaf_ticket_tag`, []any(nil)
 	for _, tag := range name {
 		query, args = query+` WHERE name = ?`, append(args, []byte(tag))
 	}
@@ -55,17 +53,28 @@ func findTag(ctx context.Context, conn *sql.Conn, name string) (segment.Tag, err
 	return tags[0], nil
 }
 
-// reached returns a tag of readTags with its proper MaxID: one past the highest drawn ID, or 0
-// before the first. The row of the last ticket still exists.
-func (f *facts) reached(ctx context.Context, conn *sql.Conn, tag segment.Tag) (segment.Tag, error) {
-	if f.Stride > 0 {
-		tag.MaxID = f.drawn(tag.MaxID)
-		return tag, nil
+// tags is readTags with the proper MaxID: one past the highest drawn ID, or 0 before the first. It
+// asks a shared table once. The row of the last ticket still exists. Without the table of the
+// tickets it returns the tags and an error.
+func (f *facts) tags(ctx context.Context, conn *sql.Conn, name ...string) ([]segment.Tag, error) {
+	tags, err := readTags(ctx, conn, name...)
+	for i := range tags {
+		tag := &tags[i]
+		switch {
+		case f.Stride > 0:
+			tag.MaxID = f.drawn(tag.MaxID)
+		case i > 0 && f.shared():
+			tag.MaxID = tags[0].MaxID
+		default:
+			var next uint64
+			err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+f.table(tag.Name)+"`").Scan(&next)
+			if err != nil {
+				return tags, err
+			}
+			tag.MaxID = int64(min(next, math.MaxInt64))
+		}
 	}
-	var high uint64
-	err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(id) + 1, 0) FROM `"+f.table(tag.Name)+"`").Scan(&high)
-	tag.MaxID = int64(min(high, math.MaxInt64))
-	return tag, err
+	return tags, err
 }
 
 // Tags lists the tags that any server has, by name; servers that do not answer are
@@ -73,7 +82,8 @@ func (f *facts) reached(ctx context.Context, conn *sql.Conn, tag segment.Tag) (s
 // share a table, so do they the MaxID.
 func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
-		tags, err := s.list(ctx)
+		tags := make(map[string]segment.Tag)
+		err := s.visit(ctx, func(m *member, _ bool) (bool, error) { return false, s.listOne(ctx, m, tags) })
 		if err != nil {
 			yield(segment.Tag{}, fmt.Errorf("list tags: %w", err))
 			return
@@ -86,29 +96,19 @@ func (s *Store) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	}
 }
 
-func (s *Store) list(ctx context.Context) (map[string]segment.Tag, error) {
-	all := make(map[string]segment.Tag)
-	err := s.visit(ctx, func(m *member, _ bool) (bool, error) { return false, s.listOne(ctx, m, all) })
-	return all, err
-}
-
-// listOne adds the tags of one server. It asks a shared table once.
+// listOne adds the tags of one server.
 func (s *Store) listOne(ctx context.Context, m *member, all map[string]segment.Tag) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.use(ctx, m, func(conn *sql.Conn, f *facts) error {
-		tags, err := readTags(ctx, conn)
-		var shared int64
-		for i, tag := range tags {
-			if i > 0 && f.shared() {
-				tag.MaxID = shared
-			} else if tag, err = f.reached(ctx, conn, tag); err != nil {
-				return err
-			}
-			shared = tag.MaxID
+		tags, err := f.tags(ctx, conn)
+		if err != nil {
+			return err
+		}
+		for _, tag := range tags {
 			all[tag.Name] = join(all[tag.Name], tag)
 		}
-		return err
+		return nil
 	})
 }
 
