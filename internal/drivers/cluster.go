@@ -56,7 +56,7 @@ func openCluster(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, member.Close())
 	}
-	return &Backend{Key: member.Token(), DB: clusterDB{db, member}, TagStore: db.Store(), WorkerRegistry: db.Registry()}, nil
+	return newBackend(member.Token(), clusterDB{db, member}), nil
 }
 
 // A clusterDB starts its member at the first use.

@@ -7,41 +7,45 @@ import (
 	"errors"
 	"io"
 
-	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/sqlstore"
+	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/worker"
 )
 
-// hostsAlone returns the hosts of a URL with several; open opens the one with that number by itself.
-func hostsAlone[D interface {
-	Identities(context.Context) (map[string]string, error)
+// A database keeps both tags and worker IDs.
+type database[S segment.Store, R worker.Registry] interface {
 	io.Closer
-}](names []string, open func(i int) (D, error)) (all []backend.Host) {
+	Store() S
+	Registry() R
+}
+
+// newBackend returns the backend in db. A server compares the hosts when it starts.
+func newBackend[S segment.Store, R worker.Registry](key string, db database[S, R], hosts ...backend.Host) *Backend {
+	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(), Hosts: hosts}
+}
+
+// apart returns the hosts of a URL with several. Each is the same URL with one host.
+func (u *target) apart(names []string) (hosts []backend.Host) {
 	if len(names) < 2 {
 		return nil
 	}
-	for i, name := range names {
-		all = append(all, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
-			db, err := open(i)
+	for _, name := range names {
+		hosts = append(hosts, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
+			one := newTarget(u.driver, u.rest)
+			one.only, one.log = name, u.log
+			b, err := one.open(one)
 			if err != nil {
 				return nil, err
 			}
-			defer db.Close()
-			return db.Identities(ctx)
+			defer b.Close()
+			return b.DB.(interface {
+				Identities(context.Context) (map[string]string, error)
+			}).Identities(ctx)
 		}})
 	}
-	return all
-}
-
-// kvBackend returns the backend in a key-value store. open opens it with all hosts, or with one.
-func kvBackend(key string, hosts []string, open func(hosts ...string) (*kv.DB, error)) (*Backend, error) {
-	db, err := open(hosts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(),
-		Hosts: hostsAlone(hosts, func(i int) (*kv.DB, error) { return open(hosts[i]) })}, nil
+	return hosts
 }
 
 // A sqlDB is the tables in an SQL database, and the pool of connections to it.
@@ -58,8 +62,13 @@ func newSQL(pool *sql.DB, open func(*sql.DB, *sqldb.Options) (*sqldb.DB, error),
 	return sqlDB{db, pool}, nil
 }
 
-func (d sqlDB) backend(key string) *Backend {
-	return &Backend{Key: key, DB: d, TagStore: d.Store(), WorkerRegistry: d.Registry()}
+// Identities also asks a replica.
+func (d sqlDB) Identities(ctx context.Context) (map[string]string, error) {
+	var identity string
+	if err := d.pool.QueryRowContext(ctx, `SELECT identity FROM leaf_store WHERE one = 1`).Scan(&identity); err != nil {
+		return nil, d.pool.PingContext(ctx) // the server answers, but has no identity or hides it from this user
+	}
+	return map[string]string{"store": identity}, nil
 }
 
 func (d sqlDB) Close() error { return errors.Join(d.DB.Close(), d.pool.Close()) }
@@ -71,15 +80,4 @@ func newPool(c sqldriver.Connector) *sql.DB {
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db
-}
-
-// A sqlHost is one of several hosts by itself, perhaps a replica.
-type sqlHost struct{ *sql.DB }
-
-func (h sqlHost) Identities(ctx context.Context) (map[string]string, error) {
-	var identity string
-	if err := h.QueryRowContext(ctx, `SELECT identity FROM leaf_store WHERE one = 1`).Scan(&identity); err != nil {
-		return nil, h.PingContext(ctx) // the server answers, but has no identity or hides it from this user
-	}
-	return map[string]string{"store": identity}, nil
 }

@@ -31,19 +31,19 @@ var ErrSeveralStores = backend.ErrSeveralStores
 // malformed, the error wraps [leaf.ErrInvalid]. Without a logger nothing is logged.
 func Open(rawURL string, logger *slog.Logger) (*Backend, error) {
 	name := Redact(rawURL)
-	d, u, err := find(rawURL)
+	u, err := find(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("URL %s: %w", name, err)
 	}
 	u.log = cmp.Or(logger, u.log)
-	b, err := d.open(u)
+	b, err := u.open(u)
 	if err == nil {
 		// Whether the way to a server is encrypted does not make it another one.
-		b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(d.scheme) + ":" + b.Key
+		b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(u.scheme) + ":" + b.Key
 		err = u.complete(b.Complete(name))
 	}
 	if _, ok := errors.AsType[malformed](err); ok {
-		err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, d.form)
+		err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, u.form)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("URL %s: %w", name, err)

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/etcd"
-	"github.com/leaf-id/leaf/driver/kv"
 )
 
 // openEtcd reads //user:password@h1:2379,h2:2379/prefix?parameters. http has the members' HTTP
@@ -22,7 +21,9 @@ func openEtcd(u *target) (*Backend, error) {
 	if opts.TLS = u.modeTLS(); u.err != nil {
 		return nil, u.err
 	}
-	return kvBackend("//"+sortedList(endpoints)+opts.Prefix, endpoints, func(hosts ...string) (*kv.DB, error) {
-		return etcd.Open(hosts, &opts)
-	})
+	db, err := etcd.Open(endpoints, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return newBackend("//"+sortedList(endpoints)+opts.Prefix, db, u.apart(endpoints)...), nil
 }

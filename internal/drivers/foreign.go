@@ -20,24 +20,24 @@ import (
 // Leaf's own. For MySQL it adds the AUTO_INCREMENT of the tables in increments. It changes nothing.
 func ReadForeign(ctx context.Context, rawURL string, increments []string) (found foreign.Found, err error) {
 	name := Redact(rawURL)
-	d, u, err := find(rawURL)
+	u, err := find(rawURL)
 	switch {
 	case err != nil:
 		return found, fmt.Errorf("URL %s: %w", name, err)
-	case d.scheme == "mysql":
+	case u.scheme == "mysql":
 		found, err = u.foreignMySQL(ctx, increments)
 	case len(increments) > 0:
 		err = fmt.Errorf("%w: only MySQL has tables with an AUTO_INCREMENT", leaf.ErrInvalid)
-	case d.scheme == "ticket+mysql":
+	case u.scheme == "ticket+mysql":
 		err = fmt.Errorf("%w: name each ticket server by a mysql: URL of its own", leaf.ErrInvalid)
-	case strings.HasPrefix(d.scheme, "redis"):
+	case strings.HasPrefix(u.scheme, "redis"):
 		found, err = u.foreignRedis(ctx)
 	}
 	var own foreign.Found
-	if err == nil && (d.scheme != "mysql" || slices.ContainsFunc(found.Counters, foreign.Counter.Own)) {
+	if err == nil && (u.scheme != "mysql" || slices.ContainsFunc(found.Counters, foreign.Counter.Own)) {
 		own, err = readOwn(ctx, rawURL)
 	}
-	if d.scheme == "mysql" {
+	if u.scheme == "mysql" {
 		found.Describe(own)
 	} else {
 		found.Add(own)

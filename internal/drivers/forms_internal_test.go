@@ -38,7 +38,7 @@ func TestRedisConfig(t *testing.T) {
 		if tt.want.Prefix == "" {
 			tt.want.Prefix = redis.DefaultPrefix
 		}
-		_, u, err := find(tt.url)
+		u, err := find(tt.url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestTicketServers(t *testing.T) {
 		{"ticket+mysql://u:a%2Cb/c@h1/a,u@[::1]:3306/b", []string{"h1:3306/a", "[::1]:3306/b"}, ticket.Layout{}},
 	}
 	for _, tt := range tests {
-		_, u, err := find(tt.url)
+		u, err := find(tt.url)
 		if err != nil {
 			t.Fatal(err)
 		}

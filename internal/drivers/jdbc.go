@@ -47,7 +47,7 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 		userinfo += "@"
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
-	u := newTarget("mysql", result)
+	u := newTarget(driver{}, result)
 	u.query(mysqlParams()...)
 	if u.mysqlConfig(); u.err != nil {
 		return "", badJDBC("its host, port or database is malformed")

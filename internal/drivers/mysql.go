@@ -45,15 +45,7 @@ func openMySQL(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := db.backend(key)
-	b.Hosts = hostsAlone(addrs, func(i int) (sqlHost, error) {
-		connector, err := gomysql.NewConnector(mysqlServer(cfg, addrs[i]))
-		if err != nil {
-			return sqlHost{}, err
-		}
-		return sqlHost{sql.OpenDB(connector)}, nil
-	})
-	return b, nil
+	return newBackend(key, db, u.apart(addrs)...), nil
 }
 
 // A nodesDB is the registry in the table WORKER_NODE.
@@ -89,7 +81,8 @@ func (u *target) mysqlServers(cfg *gomysql.Config, addrs []string) (key string, 
 	}
 	servers := make([]*gomysql.Config, len(addrs))
 	for i, addr := range addrs {
-		servers[i] = mysqlServer(cfg, addr)
+		servers[i] = cfg.Clone()
+		servers[i].Addr = addr
 	}
 	connector, err := mysql.NewConnector(servers, &sqldb.Options{Logger: u.log})
 	if err != nil {
@@ -97,12 +90,6 @@ func (u *target) mysqlServers(cfg *gomysql.Config, addrs []string) (key string, 
 		return "", nil
 	}
 	return "//" + sortedList(addrs) + "/" + cfg.DBName, newPool(connector)
-}
-
-func mysqlServer(cfg *gomysql.Config, addr string) *gomysql.Config {
-	server := cfg.Clone()
-	server.Addr = addr
-	return server
 }
 
 // mysqlConfig returns what all servers have in common, and their addresses. A file of TLS turns on
@@ -121,7 +108,7 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string) {
 		}
 		addrs = []string{hosts}
 	} else {
-		addrs = u.hostPorts(hosts, "3306")
+		addrs = u.servers(hosts, "3306")
 	}
 	cfg.DBName = u.database(name)
 	if len(addrs) > 1 {

@@ -6,7 +6,6 @@ import (
 
 	natsio "github.com/nats-io/nats.go"
 
-	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/nats"
 )
 
@@ -27,7 +26,9 @@ func openNATS(u *target) (*Backend, error) {
 	if u.err != nil {
 		return nil, u.err
 	}
-	return kvBackend("//"+sortedList(servers)+"/"+opts.Stream, servers, func(hosts ...string) (*kv.DB, error) {
-		return nats.Open("nats://"+strings.Join(hosts, ",nats://"), &opts)
-	})
+	db, err := nats.Open("nats://"+strings.Join(servers, ",nats://"), &opts)
+	if err != nil {
+		return nil, err
+	}
+	return newBackend("//"+sortedList(servers)+"/"+opts.Stream, db, u.apart(servers)...), nil
 }

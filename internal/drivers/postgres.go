@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/leaf-id/leaf/driver/postgres"
 	"github.com/leaf-id/leaf/driver/sqldb"
@@ -30,7 +29,7 @@ func openPostgres(u *target) (*Backend, error) {
 	if u.err != nil {
 		return nil, u.err
 	}
-	names, alone := postgresAlone(cfg)
+	names := postgresHosts(cfg)
 	db, err := newSQL(newPool(postgres.NewConnector(cfg)), postgres.New, &sqldb.Options{Logger: u.log})
 	if err != nil {
 		return nil, err
@@ -45,29 +44,22 @@ func openPostgres(u *target) (*Backend, error) {
 	if len(schema) > 0 {
 		key += "?" + schema.Encode()
 	}
-	b := db.backend(key)
-	b.Hosts = hostsAlone(names, func(i int) (sqlHost, error) { return sqlHost{stdlib.OpenDB(*alone[i])}, nil })
-	return b, nil
+	return newBackend(key, db, u.apart(names)...), nil
 }
 
-// postgresAlone returns the hosts of a URL, and the configuration of each by itself.
-func postgresAlone(cfg *pgx.ConnConfig) (names []string, alone []*pgx.ConnConfig) {
-	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+// postgresHosts returns the hosts of a configuration.
+func postgresHosts(cfg *pgx.ConnConfig) (names []string) {
+	ways := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port}}, cfg.Fallbacks...)
 	for _, way := range ways { // one host has several: with and without encryption
-		name := way.Host
-		if !strings.HasPrefix(name, "/") { // else the folder of a socket
-			name = strings.ToLower(name)
+		host := way.Host
+		if !strings.HasPrefix(host, "/") { // else the folder of a socket
+			host = strings.ToLower(host)
 		}
-		name = net.JoinHostPort(name, strconv.Itoa(int(way.Port)))
-		if i := slices.Index(names, name); i >= 0 {
-			alone[i].Fallbacks = append(alone[i].Fallbacks, way)
-			continue
+		if name := net.JoinHostPort(host, strconv.Itoa(int(way.Port))); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-		one := cfg.Copy()
-		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = way.Host, way.Port, way.TLSConfig, nil, nil
-		names, alone = append(names, name), append(alone, one)
 	}
-	return names, alone
+	return names
 }
 
 // postgresConfig has pgx read the URL. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the
@@ -76,7 +68,13 @@ func (u *target) postgresConfig() *pgx.ConnConfig {
 	u.query(postgresParams()...)
 	u.cutUser()
 	hosts, name, _ := strings.Cut(u.address, "/")
-	hosts = u.postgresHosts(hosts)
+	hosts = u.postgresSocket(hosts)
+	if host, port, err := net.SplitHostPort(u.only); err == nil {
+		hosts = ""
+		u.params.Set("host", host)
+		u.params.Set("port", port)
+		u.params.Del("target_session_attrs") // a replica may answer
+	}
 	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.database(name)}
 	defaults := map[string]string{"connect_timeout": "5"}
 	if strings.Contains(hosts, ",") { // and a silent one leaves a call the time for the next
@@ -107,9 +105,9 @@ func (u *target) postgresConfig() *pgx.ConnConfig {
 	return cfg
 }
 
-// postgresHosts returns the hosts. The folder of a socket, percent-encoded in their place or in the
+// postgresSocket returns the hosts. The folder of a socket, percent-encoded in their place or in the
 // parameter host, becomes that parameter.
-func (u *target) postgresHosts(hosts string) string {
+func (u *target) postgresSocket(hosts string) string {
 	folder, err := url.PathUnescape(hosts)
 	if err == nil && strings.HasPrefix(folder, "/") && !u.params.Has("host") {
 		hosts = ""

@@ -36,7 +36,7 @@ func openRedis(u *target) (*Backend, error) {
 		master = "/" + c.Master
 	}
 	key := fmt.Sprintf("//%s%s/%d?prefix=%s", sortedList(c.Addrs), master, c.DB, c.Prefix)
-	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry()}, nil
+	return newBackend(key, db), nil
 }
 
 // redisConfig reads a URL as far as its parts are well-formed.

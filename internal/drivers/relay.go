@@ -34,6 +34,5 @@ func openLeaf(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{Key: "//" + sortedList(servers), DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(),
-		Hosts: hostsAlone(servers, func(i int) (*relay.DB, error) { return relay.Open(urls[i:i+1], &opts) })}, nil
+	return newBackend("//"+sortedList(servers), db, u.apart(servers)...), nil
 }

@@ -43,8 +43,8 @@ func openSQLite(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := db.backend(realPath(path, maxLinks))
-	b.Traits.Local, b.DB = true, sqliteFile{db, path}
+	b := newBackend(realPath(path, maxLinks), sqliteFile{db, path})
+	b.Traits.Local = true
 	return b, nil
 }
 

@@ -37,16 +37,16 @@ func table() []driver {
 	}
 }
 
-// find returns the driver of a URL and the rest of the URL for it. A jdbc:mysql: URL, as in a
+// find returns a URL with its driver. A jdbc:mysql: URL, as in a
 // leaf.properties, counts as a mysql: one, and postgresql: as postgres:.
-func find(rawURL string) (driver, *target, error) {
+func find(rawURL string) (*target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)
 	switch {
 	case ok && scheme == "jdbc":
 		mysqlURL, err := FromJDBC(rawURL, "", "")
 		if err != nil {
-			return driver{}, nil, err
+			return nil, err
 		}
 		return find(mysqlURL)
 	case scheme == "postgresql":
@@ -55,7 +55,7 @@ func find(rawURL string) (driver, *target, error) {
 	var schemes []string
 	for _, d := range table() {
 		if ok && d.scheme == scheme {
-			return d, newTarget(scheme, rest), onlyInMySQL(scheme, rest)
+			return newTarget(d, rest), onlyInMySQL(scheme, rest)
 		}
 		schemes = append(schemes, d.scheme)
 	}
@@ -67,7 +67,7 @@ func find(rawURL string) (driver, *target, error) {
 	if near := cmp.Or(others[scheme], nearest(scheme, schemes)); ok && near != "" {
 		what += fmt.Sprintf(" (did you mean %s?)", near)
 	}
-	return driver{}, nil, invalid("%s: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are %s", what,
+	return nil, invalid("%s: write it as in sqlite:PATH or mysql://user:password@host:3306/db; there are %s", what,
 		strings.Join(schemes, ", "))
 }
 

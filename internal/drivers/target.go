@@ -33,10 +33,11 @@ var tlsParams = []string{"ca", "cert", "key"}
 // A target is a URL, which its driver takes apart. The first problem stays in err; later calls then
 // change nothing that matters.
 type target struct {
-	scheme string
-	rest   string // what follows it and its colon
-	log    *slog.Logger
-	err    error
+	driver
+	rest string // what follows the scheme and its colon
+	only string // the one host to open, by its name; "": all of them
+	log  *slog.Logger
+	err  error
 
 	// After query.
 	address    string // the part before the parameters
@@ -51,8 +52,8 @@ type target struct {
 	hasPassword    bool
 }
 
-func newTarget(scheme, rest string) *target {
-	return &target{scheme: scheme, rest: rest, log: slog.New(slog.DiscardHandler)}
+func newTarget(d driver, rest string) *target {
+	return &target{driver: d, rest: rest, log: slog.New(slog.DiscardHandler)}
 }
 
 // malformed is a fault in the form of a URL, which [Open] adds. It never quotes the URL, which may
@@ -186,12 +187,21 @@ func (u *target) cutUser() {
 func (u *target) cluster(port string) (hosts []string, path string) {
 	u.cutUser()
 	list, path, _ := strings.Cut(u.address, "/")
-	hosts = u.hostPorts(list, port)
+	hosts = u.servers(list, port)
 	path, err := url.PathUnescape(path)
 	if err != nil {
 		u.malformed("the path is malformed")
 	}
 	return hosts, path
+}
+
+// servers returns the hosts to open.
+func (u *target) servers(list, defaultPort string) []string {
+	hosts := u.hostPorts(list, defaultPort)
+	if u.only != "" {
+		return []string{u.only}
+	}
+	return hosts
 }
 
 // hostPorts returns host:port, in small letters, for each of several hosts with or without a port.

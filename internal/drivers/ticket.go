@@ -34,7 +34,7 @@ func (d ticketDB) Close() error { return errors.Join(d.DB.Close(), closeTickets(
 func (d ticketDB) Resize(ctx context.Context, r backend.Resize) error {
 	o := ticket.ResizeOptions{Lost: r.Lost, Jump: r.Jump}
 	if r.Retired != "" {
-		_, u, err := find(r.Retired)
+		u, err := find(r.Retired)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (u *target) ticketServers() (keys []string, servers []ticket.Server, layout
 		u.malformed("two slashes are missing after the scheme")
 	}
 	for i, rest := range strings.Split(list, ",") {
-		server := &target{scheme: "mysql", address: "//" + rest, params: maps.Clone(u.params), log: u.log}
+		server := &target{address: "//" + rest, params: maps.Clone(u.params), log: u.log}
 		key, pool := server.mysqlServers(server.mysqlConfig())
 		if server.err != nil {
 			u.fail(fmt.Errorf("server %d: %w", i+1, server.err))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/zookeeper"
 	"github.com/leaf-id/leaf/worker"
 )
@@ -74,7 +73,11 @@ func openZooKeeper(u *target) (*Backend, error) {
 		}
 		return &Backend{Key: key, Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead}, DB: tree}, err
 	}
-	return kvBackend(key, servers, func(hosts ...string) (*kv.DB, error) { return zookeeper.Open(hosts, &opts) })
+	db, err := zookeeper.Open(servers, &opts)
+	if err != nil {
+		return nil, err
+	}
+	return newBackend(key, db, u.apart(servers)...), nil
 }
 
 // A javaTree is Java Leaf's tree.
