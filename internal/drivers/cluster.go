@@ -35,18 +35,14 @@ func ClusterURL(c cluster.Config) string {
 // openCluster reads PATH?parameters: the directory of a member, and how it reaches its peers. The
 // member starts with the first use of the store or the registry.
 func openCluster(u *target) (*Backend, error) {
-	u.query("peers", "listen", "ca", "cert", "key", "alone", "quota")
-	c := cluster.Config{Dir: u.address, Listen: u.params.Get("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
-		TLS:   cluster.TLS{CA: u.params.Get("ca"), Cert: u.params.Get("cert"), Key: u.params.Get("key")},
+	c := cluster.Config{Dir: u.address, Listen: u.param("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
+		TLS:   cluster.TLS{CA: u.param("ca"), Cert: u.param("cert"), Key: u.param("key")},
 		Quota: int64(u.number("quota", 1, math.MaxInt))}
-	if list := u.params.Get("peers"); list != "" {
+	if list := u.param("peers"); list != "" {
 		c.Peers = strings.Split(list, ",")
 	}
 	if u.address == "" {
 		u.malformed("it names no directory")
-	}
-	if u.err != nil {
-		return nil, u.err
 	}
 	member, err := cluster.Open(c)
 	if err != nil {
@@ -56,7 +52,8 @@ func openCluster(u *target) (*Backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, member.Close())
 	}
-	return newBackend(member.Token(), clusterDB{db, member}), nil
+	u.key = member.Token()
+	return newBackend(clusterDB{db, member}, nil)
 }
 
 // A clusterDB starts its member at the first use.

@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"github.com/leaf-id/leaf/driver/sqldb"
-	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -21,31 +20,12 @@ type database[S segment.Store, R worker.Registry] interface {
 	Registry() R
 }
 
-// newBackend returns the backend in db. A server compares the hosts when it starts.
-func newBackend[S segment.Store, R worker.Registry](key string, db database[S, R], hosts ...backend.Host) *Backend {
-	return &Backend{Key: key, DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry(), Hosts: hosts}
-}
-
-// apart returns the hosts of a URL with several. Each is the same URL with one host.
-func (u *target) apart(names []string) (hosts []backend.Host) {
-	if len(names) < 2 {
-		return nil
+// newBackend returns the backend in a newly opened database.
+func newBackend[S segment.Store, R worker.Registry](db database[S, R], err error) (*Backend, error) {
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		hosts = append(hosts, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
-			one := newTarget(u.driver, u.rest)
-			one.only, one.log = name, u.log
-			b, err := one.open(one)
-			if err != nil {
-				return nil, err
-			}
-			defer b.Close()
-			return b.DB.(interface {
-				Identities(context.Context) (map[string]string, error)
-			}).Identities(ctx)
-		}})
-	}
-	return hosts
+	return &Backend{DB: db, TagStore: db.Store(), WorkerRegistry: db.Registry()}, nil
 }
 
 // A sqlDB is the tables in an SQL database, and the pool of connections to it.

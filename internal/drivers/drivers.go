@@ -30,45 +30,49 @@ var ErrSeveralStores = backend.ErrSeveralStores
 // Open returns the backend of a URL. It neither connects nor creates anything. If the URL is
 // malformed, the error wraps [leaf.ErrInvalid]. Without a logger nothing is logged.
 func Open(rawURL string, logger *slog.Logger) (*Backend, error) {
-	name := Redact(rawURL)
 	u, err := find(rawURL)
-	if err != nil {
-		return nil, fmt.Errorf("URL %s: %w", name, err)
-	}
-	u.log = cmp.Or(logger, u.log)
-	b, err := u.open(u)
+	var b *Backend
 	if err == nil {
-		// Whether the way to a server is encrypted does not make it another one.
-		b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(u.scheme) + ":" + b.Key
-		err = u.complete(b.Complete(name))
-	}
-	if _, ok := errors.AsType[malformed](err); ok {
-		err = fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, err, u.form)
+		u.log = cmp.Or(logger, u.log)
+		b, err = u.backend(Redact(rawURL))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("URL %s: %w", name, err)
+		return nil, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
 	}
 	return b, nil
 }
 
-// complete applies the parameters that any store or registry has. If they mean nothing to this one,
-// it closes the backend.
+// backend opens a URL. The first problem of the URL counts more than what the driver says of it.
+func (u *target) backend(name string) (*Backend, error) {
+	b, err := u.open(u)
+	u.fail(err)
+	if err = u.check(); err == nil {
+		// Whether the way to a server is encrypted does not make it another one.
+		b.Key = strings.NewReplacer("rediss", "redis", "leafs", "leaf").Replace(u.scheme) + ":" + u.key
+		b.Traits, b.Hosts = u.traits, u.hosts()
+		err = u.complete(b.Complete(name))
+	}
+	if err != nil && b != nil {
+		err = errors.Join(err, b.Close())
+	}
+	return b, err
+}
+
+// complete refuses the parameters of worker IDs where they mean nothing.
 func (u *target) complete(b *Backend) error {
-	t := &b.Traits
-	t.Reclaim, t.ClaimDelay, t.StoreID = u.reclaim, u.claimDelay, u.storeID
-	if u.forWorkers != "" && b.Tags.Unfit == nil {
-		b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, b.Name, u.forWorkers, hint.ErrWorkersOnly)
+	for _, name := range []string{paramReclaim, paramClaimDelay} {
+		if u.params.Has(name) && b.Tags.Unfit == nil {
+			b.Tags.Unfit = fmt.Errorf("%w: URL %s: %s is %w", leaf.ErrInvalid, b.Name, name, hint.ErrWorkersOnly)
+		}
 	}
 	switch {
-	case t.Reclaim && !t.Assigned:
-		u.fail(invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
-			"here another one is claimed instead", paramReclaim))
-	case t.Disposable && t.ClaimDelay != 0:
-		u.fail(invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes))
-	default:
-		return nil
+	case b.Traits.Reclaim && !b.Traits.Assigned:
+		return invalid("%s=machine is for worker IDs that are assigned (static:, zookeeper: with layout=leaf); "+
+			"here another one is claimed instead", paramReclaim)
+	case b.Traits.Disposable && b.Traits.ClaimDelay != 0:
+		return invalid("%s means nothing with %s=%s: no start waits for another one", paramClaimDelay, paramLayout, layoutNodes)
 	}
-	return errors.Join(u.err, b.Close())
+	return nil
 }
 
 // CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts nothing.

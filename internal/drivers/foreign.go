@@ -49,20 +49,19 @@ func ReadForeign(ctx context.Context, rawURL string, increments []string) (found
 }
 
 func (u *target) foreignMySQL(ctx context.Context, increments []string) (foreign.Found, error) {
-	u.query(mysqlParams()...)
-	cfg, addrs := u.mysqlConfig()
-	_, pool := u.mysqlServers(cfg, addrs)
-	if u.err != nil {
-		return foreign.Found{}, u.err
+	connector := u.mysqlConnector()
+	if err := u.check(); err != nil {
+		return foreign.Found{}, err
 	}
+	pool := newPool(connector)
 	defer pool.Close()
 	return foreign.MySQL(ctx, pool, increments)
 }
 
 func (u *target) foreignRedis(ctx context.Context) (foreign.Found, error) {
 	c := u.redisConfig()
-	if u.err != nil {
-		return foreign.Found{}, u.err
+	if err := u.check(); err != nil {
+		return foreign.Found{}, err
 	}
 	o := &goredis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.Master, Username: c.Username, Password: c.Password, DB: c.DB, TLSConfig: c.TLS,

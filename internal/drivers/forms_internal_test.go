@@ -111,7 +111,7 @@ func TestTicketServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, servers, layout := u.ticketServers()
+		servers, layout := u.ticketServers()
 		var names []string
 		for _, s := range servers {
 			names = append(names, s.Name)

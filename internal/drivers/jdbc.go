@@ -48,8 +48,7 @@ func FromJDBC(jdbcURL, user, password string) (string, error) {
 	}
 	result := "//" + userinfo + host + "/" + name + "?" + fromJDBCParams(params).Encode()
 	u := newTarget(driver{}, result)
-	u.query(mysqlParams()...)
-	if u.mysqlConfig(); u.err != nil {
+	if u.mysqlServers(); u.err != nil {
 		return "", badJDBC("its host, port or database is malformed")
 	}
 	return "mysql:" + result, nil

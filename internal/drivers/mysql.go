@@ -21,31 +21,23 @@ const (
 	layoutNodes = "worker_node"
 )
 
-func mysqlParams() []string {
-	return append(tlsParams, "tls", "timeout", "readTimeout", "writeTimeout")
-}
-
 // openMySQL reads //user:password@h1:3306,h2:3306/db?parameters.
 func openMySQL(u *target) (*Backend, error) {
-	u.query(append(mysqlParams(), paramLayout)...)
-	layout, nodes := u.cut(paramLayout)
+	layout, nodes := u.param(paramLayout), u.params.Has(paramLayout)
 	if nodes && layout != layoutNodes {
 		u.fail(invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, layout, layoutNodes))
 	}
-	cfg, addrs := u.mysqlConfig()
-	key, pool := u.mysqlServers(cfg, addrs)
+	connector := u.mysqlConnector()
 	if u.err != nil {
 		return nil, u.err
 	}
-	opts := &sqldb.Options{Logger: u.log}
+	pool, opts := newPool(connector), &sqldb.Options{Logger: u.log}
 	if nodes {
-		return &Backend{Key: key + "?" + paramLayout + "=" + layoutNodes, Traits: Traits{Disposable: true}, DB: nodesDB{pool, opts}}, nil
+		u.key += "?" + paramLayout + "=" + layoutNodes
+		u.apart, u.traits.Disposable = nil, true
+		return &Backend{DB: nodesDB{pool, opts}}, nil
 	}
-	db, err := newSQL(pool, mysql.New, opts)
-	if err != nil {
-		return nil, err
-	}
-	return newBackend(key, db, u.apart(addrs)...), nil
+	return newBackend(newSQL(pool, mysql.New, opts))
 }
 
 // A nodesDB is the registry in the table WORKER_NODE.
@@ -73,34 +65,26 @@ func (d nodesDB) InitRegistry(ctx context.Context) error {
 	return nodes.Init(ctx)
 }
 
-// mysqlServers returns a pool of connections to the servers, and their key, which is their set and
-// the database.
-func (u *target) mysqlServers(cfg *gomysql.Config, addrs []string) (key string, pool *sql.DB) {
+// mysqlConnector connects to the servers of a URL; nil if that is malformed.
+func (u *target) mysqlConnector() *mysql.Connector {
+	servers := u.mysqlServers()
 	if u.err != nil {
-		return "", nil
-	}
-	servers := make([]*gomysql.Config, len(addrs))
-	for i, addr := range addrs {
-		servers[i] = cfg.Clone()
-		servers[i].Addr = addr
+		return nil
 	}
 	connector, err := mysql.NewConnector(servers, &sqldb.Options{Logger: u.log})
-	if err != nil {
-		u.fail(err)
-		return "", nil
-	}
-	return "//" + sortedList(addrs) + "/" + cfg.DBName, newPool(connector)
+	u.fail(err)
+	return connector
 }
 
-// mysqlConfig returns what all servers have in common, and their addresses. A file of TLS turns on
-// encryption.
-func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string) {
+// mysqlServers returns the configuration of each server. A file of TLS turns on encryption.
+func (u *target) mysqlServers() (servers []*gomysql.Config) {
 	u.cutUser()
-	cfg = gomysql.NewConfig()
+	cfg := gomysql.NewConfig()
 	mysql.Prepare(cfg)
 	cfg.User, cfg.Passwd = u.user, u.password
 	cfg.Logger = slog.NewLogLogger(u.log.Handler(), slog.LevelDebug) // it also returns the error
 	hosts, name, _ := strings.Cut(u.address, "/")
+	var addrs []string
 	if socket, ok := strings.CutPrefix(u.address, "unix("); ok {
 		cfg.Net = "unix"
 		if hosts, name, ok = strings.Cut(socket, ")/"); !ok {
@@ -114,20 +98,22 @@ func (u *target) mysqlConfig() (cfg *gomysql.Config, addrs []string) {
 	if len(addrs) > 1 {
 		cfg.Timeout = 0 // the connector knows how long one server is worth waiting for
 	}
-	for i, addr := range addrs {
-		if slices.Contains(addrs[:i], addr) {
-			u.malformed("it names %s twice", addr)
-		}
-	}
 	u.duration("timeout", &cfg.Timeout)
 	u.duration("readTimeout", &cfg.ReadTimeout)
 	u.duration("writeTimeout", &cfg.WriteTimeout)
 	cfg.TLSConfig = u.oneOf("tls", "true", "false", "skip-verify", "preferred")
-	if slices.ContainsFunc(tlsParams, u.params.Has) {
-		if cfg.TLSConfig != "" && cfg.TLSConfig != "true" {
-			u.malformed("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
-		}
-		cfg.TLS = u.cutTLS(true, "")
+	files := slices.ContainsFunc([]string{"ca", "cert", "key"}, u.params.Has)
+	if files && cfg.TLSConfig != "" && cfg.TLSConfig != "true" {
+		u.malformed("ca, cert and key are for a server whose certificate is checked: write tls=true, or leave tls out")
 	}
-	return cfg, addrs
+	cfg.TLS = u.tlsConfig(files, "")
+	u.key, u.apart = "//"+sortedList(addrs)+"/"+cfg.DBName, addrs
+	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			u.malformed("it names %s twice", addr)
+		}
+		servers = append(servers, cfg.Clone())
+		servers[i].Addr = addr
+	}
+	return servers
 }

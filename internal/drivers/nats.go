@@ -12,7 +12,6 @@ import (
 // openNATS reads //user:password@h1:4222,h2:4222/STREAM?parameters. A user without a password is a
 // token.
 func openNATS(u *target) (*Backend, error) {
-	u.query("tls", "ca", "cert", "key", "replicas")
 	servers, stream := u.cluster("4222")
 	opts := nats.Options{Stream: cmp.Or(stream, nats.DefaultStream), Replicas: u.number("replicas", 1, 5)}
 	if u.hasPassword {
@@ -23,12 +22,6 @@ func openNATS(u *target) (*Backend, error) {
 	if encryption := u.modeTLS(); encryption != nil {
 		opts.Connect = append(opts.Connect, natsio.Secure(encryption))
 	}
-	if u.err != nil {
-		return nil, u.err
-	}
-	db, err := nats.Open("nats://"+strings.Join(servers, ",nats://"), &opts)
-	if err != nil {
-		return nil, err
-	}
-	return newBackend("//"+sortedList(servers)+"/"+opts.Stream, db, u.apart(servers)...), nil
+	u.key, u.apart = "//"+sortedList(servers)+"/"+opts.Stream, servers
+	return newBackend(nats.Open("nats://"+strings.Join(servers, ",nats://"), &opts))
 }

@@ -25,16 +25,12 @@ func postgresParams() []string {
 // openPostgres reads //user:password@host:port,host:port/db?parameters. The folder of a socket may
 // replace the hosts.
 func openPostgres(u *target) (*Backend, error) {
-	cfg := u.postgresConfig()
-	if u.err != nil {
-		return nil, u.err
-	}
-	names := postgresHosts(cfg)
-	db, err := newSQL(newPool(postgres.NewConnector(cfg)), postgres.New, &sqldb.Options{Logger: u.log})
+	cfg, err := u.postgresConfig()
 	if err != nil {
 		return nil, err
 	}
-	key := "//" + sortedList(names) + "/" + cfg.Database
+	names := postgresHosts(cfg)
+	u.key, u.apart = "//"+sortedList(names)+"/"+cfg.Database, names
 	schema := make(url.Values) // the parameters that decide on it
 	for _, name := range []string{"options", "search_path"} {
 		if value, ok := cfg.RuntimeParams[name]; ok {
@@ -42,9 +38,9 @@ func openPostgres(u *target) (*Backend, error) {
 		}
 	}
 	if len(schema) > 0 {
-		key += "?" + schema.Encode()
+		u.key += "?" + schema.Encode()
 	}
-	return newBackend(key, db, u.apart(names)...), nil
+	return newBackend(newSQL(newPool(postgres.NewConnector(cfg)), postgres.New, &sqldb.Options{Logger: u.log}))
 }
 
 // postgresHosts returns the hosts of a configuration.
@@ -64,16 +60,21 @@ func postgresHosts(cfg *pgx.ConnConfig) (names []string) {
 
 // postgresConfig has pgx read the URL. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the
 // like, and from ~/.pgpass.
-func (u *target) postgresConfig() *pgx.ConnConfig {
-	u.query(postgresParams()...)
+func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
+	settings := make(url.Values)
+	for _, name := range postgresParams() {
+		if value := u.param(name); u.params.Has(name) {
+			settings.Set(name, value)
+		}
+	}
 	u.cutUser()
 	hosts, name, _ := strings.Cut(u.address, "/")
-	hosts = u.postgresSocket(hosts)
+	hosts = u.postgresSocket(hosts, settings)
 	if host, port, err := net.SplitHostPort(u.only); err == nil {
 		hosts = ""
-		u.params.Set("host", host)
-		u.params.Set("port", port)
-		u.params.Del("target_session_attrs") // a replica may answer
+		settings.Set("host", host)
+		settings.Set("port", port)
+		settings.Del("target_session_attrs") // a replica may answer
 	}
 	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.database(name)}
 	defaults := map[string]string{"connect_timeout": "5"}
@@ -81,42 +82,38 @@ func (u *target) postgresConfig() *pgx.ConnConfig {
 		defaults = map[string]string{"connect_timeout": "1", "target_session_attrs": "read-write"}
 	}
 	for name, value := range defaults {
-		if !u.params.Has(name) {
-			u.params.Set(name, value)
+		if !settings.Has(name) {
+			settings.Set(name, value)
 		}
 	}
-	pgURL.RawQuery = strings.ReplaceAll(u.params.Encode(), "+", "%20") // pgx takes a plus for a plus
+	pgURL.RawQuery = strings.ReplaceAll(settings.Encode(), "+", "%20") // pgx takes a plus for a plus
 	switch {
 	case u.hasPassword:
 		pgURL.User = url.UserPassword(u.user, u.password)
 	case u.user != "":
 		pgURL.User = url.User(u.user)
 	}
-	if u.err != nil {
-		return nil
-	}
 	cfg, err := pgx.ParseConfig(pgURL.String())
 	if err != nil { // its text has the URL in quotes, and then the problem
 		_, what, _ := strings.Cut(err.Error(), "`: ")
-		u.malformed("pgx cannot read it: %s", what)
-		return nil
+		return nil, malformed("pgx cannot read it: " + what)
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // the driver's own mode
-	return cfg
+	return cfg, nil
 }
 
 // postgresSocket returns the hosts. The folder of a socket, percent-encoded in their place or in the
 // parameter host, becomes that parameter.
-func (u *target) postgresSocket(hosts string) string {
+func (u *target) postgresSocket(hosts string, settings url.Values) string {
 	folder, err := url.PathUnescape(hosts)
-	if err == nil && strings.HasPrefix(folder, "/") && !u.params.Has("host") {
+	if err == nil && strings.HasPrefix(folder, "/") && !settings.Has("host") {
 		hosts = ""
-		u.params.Set("host", folder)
+		settings.Set("host", folder)
 	}
-	if hosts == "" && strings.HasPrefix(u.params.Get("host"), "/") {
+	if hosts == "" && strings.HasPrefix(settings.Get("host"), "/") {
 		return ""
 	}
-	if u.params.Has("host") || u.params.Has("port") {
+	if settings.Has("host") || settings.Has("port") {
 		u.malformed("host is the folder of a socket, and port the number in the socket's name, of a URL without hosts")
 	}
 	u.hostPorts(hosts, "5432")

@@ -24,50 +24,41 @@ func LogTo(logger *slog.Logger) { redis.LogTo(logger) }
 //	//user:password@/run/redis/redis.sock?db=0    redis+unix
 func openRedis(u *target) (*Backend, error) {
 	c := u.redisConfig()
-	if u.err != nil {
-		return nil, u.err
-	}
-	db, err := redis.Open(c, &redis.Options{Logger: u.log})
-	if err != nil {
-		return nil, err
-	}
 	master := ""
 	if c.Mode == redis.Sentinel {
 		master = "/" + c.Master
 	}
-	key := fmt.Sprintf("//%s%s/%d?prefix=%s", sortedList(c.Addrs), master, c.DB, c.Prefix)
-	return newBackend(key, db), nil
+	u.key = fmt.Sprintf("//%s%s/%d?prefix=%s", sortedList(c.Addrs), master, c.DB, c.Prefix)
+	return newBackend(redis.Open(c, &redis.Options{Logger: u.log}))
 }
 
 // redisConfig reads a URL as far as its parts are well-formed.
 func (u *target) redisConfig() (c redis.Config) {
-	u.query(append(tlsParams, "prefix", "wait", "waitaof", "wait_timeout", "durability", "sentinel_user", "sentinel_password", "db")...)
 	kind, secure := strings.CutPrefix(u.scheme, "rediss")
 	kind = strings.TrimPrefix(kind, "redis")
-	c.TLS = u.cutTLS(secure, "write rediss in place of redis")
+	c.TLS = u.tlsConfig(secure, "write rediss in place of redis")
 	c.Mode = map[string]redis.Mode{"+sentinel": redis.Sentinel, "+cluster": redis.Cluster}[kind]
-	switch {
-	case kind == "+unix":
+	if kind != "+unix" && u.params.Has("db") {
+		u.malformed("db is for the path of a socket")
+	}
+	c.DB = u.number("db", 0, math.MaxInt32)
+	if kind == "+unix" {
 		u.cutUser()
 		path, err := url.PathUnescape(u.address)
 		if err != nil || !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
 			u.malformed("the path of the socket is missing or malformed")
 		}
-		c.Addrs, c.DB = []string{path}, u.number("db", 0, math.MaxInt32)
-	case u.params.Has("db"):
-		u.malformed("db is for the path of a socket")
-	default:
+		c.Addrs = []string{path}
+	} else {
 		u.redisServers(&c)
 	}
 	c.Username, c.Password = u.user, u.password
-	c.Prefix = cmp.Or(u.params.Get("prefix"), redis.DefaultPrefix)
-	c.SentinelUsername, c.SentinelPassword = u.params.Get("sentinel_user"), u.params.Get("sentinel_password")
-	if c.Volatile = u.params.Has("durability"); c.Volatile && u.params.Get("durability") != "none" {
-		u.malformed("the only value of durability is none")
-	}
+	c.Prefix = cmp.Or(u.param("prefix"), redis.DefaultPrefix)
+	c.SentinelUsername, c.SentinelPassword = u.param("sentinel_user"), u.param("sentinel_password")
+	c.Volatile = u.oneOf("durability", "none") != ""
 	c.Wait = u.number("wait", 0, math.MaxInt32)
-	if u.params.Has("waitaof") {
-		local, replicas, _ := strings.Cut(u.params.Get("waitaof"), ",")
+	if text := u.param("waitaof"); u.params.Has("waitaof") {
+		local, replicas, _ := strings.Cut(text, ",")
 		var err1, err2 error
 		c.WaitLocal, err1 = strconv.Atoi(local)
 		if c.WaitReplicas, err2 = strconv.Atoi(replicas); err1 != nil || err2 != nil {

@@ -11,9 +11,8 @@ const paramTokenFile = "token_file"
 
 // openLeaf reads //token@h1:8080,h2:8080?parameters.
 func openLeaf(u *target) (*Backend, error) {
-	u.query(append(tlsParams, paramTokenFile)...)
 	servers, path := u.cluster("8080")
-	opts := relay.Options{Token: u.user, TokenFile: u.params.Get(paramTokenFile)}
+	opts := relay.Options{Token: u.user, TokenFile: u.param(paramTokenFile)}
 	switch {
 	case strings.Trim(path, "/") != "":
 		u.malformed("there is a path behind the host")
@@ -23,16 +22,11 @@ func openLeaf(u *target) (*Backend, error) {
 		u.fail(invalid("give either a token or %s", paramTokenFile))
 	}
 	scheme := map[string]string{"leaf": "http://", "leafs": "https://"}[u.scheme]
-	if opts.TLS = u.cutTLS(u.scheme == "leafs", "write leafs:// instead"); u.err != nil {
-		return nil, u.err
-	}
+	opts.TLS = u.tlsConfig(u.scheme == "leafs", "write leafs:// instead")
 	urls := make([]string, len(servers))
 	for i, server := range servers {
 		urls[i] = scheme + server
 	}
-	db, err := relay.Open(urls, &opts)
-	if err != nil {
-		return nil, err
-	}
-	return newBackend("//"+sortedList(servers), db, u.apart(servers)...), nil
+	u.key, u.apart = "//"+sortedList(servers), servers
+	return newBackend(relay.Open(urls, &opts))
 }

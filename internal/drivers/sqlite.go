@@ -26,10 +26,8 @@ const sqliteConns = 8
 // openSQLite takes the path as it stands, but for store_id at its end.
 func openSQLite(u *target) (*Backend, error) {
 	if i := strings.LastIndex(u.rest, "?"+paramStoreID+"="); i >= 0 {
-		_, u.storeID, _ = strings.Cut(u.rest[i:], "=")
-		if u.rest = u.rest[:i]; u.storeID == "" {
-			return nil, invalid("%s is empty", paramStoreID)
-		}
+		_, identity, _ := strings.Cut(u.rest[i:], "=")
+		u.rest, u.params = u.rest[:i], url.Values{paramStoreID: {identity}}
 	}
 	path, err := sqlitePath(u.rest)
 	if err != nil {
@@ -40,12 +38,8 @@ func openSQLite(u *target) (*Backend, error) {
 		return nil, err
 	}
 	db, err := sqliteDB(path, "rw", &sqldb.Options{Logger: u.log, File: path})
-	if err != nil {
-		return nil, err
-	}
-	b := newBackend(realPath(path, maxLinks), sqliteFile{db, path})
-	b.Traits.Local = true
-	return b, nil
+	u.key, u.traits.Local = realPath(path, maxLinks), true
+	return newBackend(sqliteFile{db, path}, err)
 }
 
 // sqlitePath returns the absolute path of sqlite:PATH.

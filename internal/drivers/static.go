@@ -24,12 +24,12 @@ func (s *static) Close() error { return errors.Join(s.machine.Close(), s.file.Cl
 
 // openStatic reads N?parameters.
 func openStatic(u *target) (*Backend, error) {
-	u.query()
 	id, err := strconv.ParseInt(u.address, 10, 64)
 	if err != nil || id < 0 || strconv.FormatInt(id, 10) != u.address {
 		u.fail(invalid("write the worker ID as a number, as in static:7"))
 	}
-	return &Backend{Key: u.address, Traits: Traits{Local: true, Assigned: true}, DB: staticDB{id: id}}, u.err
+	u.key, u.traits = u.address, Traits{Local: true, Assigned: true}
+	return &Backend{DB: staticDB{id: id}}, nil
 }
 
 // A staticDB is a worker ID that the operator has chosen.

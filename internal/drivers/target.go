@@ -2,8 +2,10 @@ package drivers
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/edit"
 )
 
@@ -26,12 +29,8 @@ const (
 	paramStoreID    = "store_id"
 )
 
-// tlsParams name PEM files: who signs the server's certificate, and the client's own certificate
-// with its key.
-var tlsParams = []string{"ca", "cert", "key"}
-
-// A target is a URL, which its driver takes apart. The first problem stays in err; later calls then
-// change nothing that matters.
+// A target is a URL, which its driver takes apart. The first problem stays in err. The driver may go
+// on, even open a backend: [target.backend] closes it then.
 type target struct {
 	driver
 	rest string // what follows the scheme and its colon
@@ -39,13 +38,14 @@ type target struct {
 	log  *slog.Logger
 	err  error
 
-	// After query.
-	address    string // the part before the parameters
-	params     url.Values
-	forWorkers string // a parameter that only a registry has
-	reclaim    bool
-	claimDelay time.Duration
-	storeID    string
+	address string // the part before the parameters
+	params  url.Values
+	known   []string // the parameters that were read
+
+	// The driver sets these.
+	key    string   // of the backend, without the scheme
+	apart  []string // the hosts of a URL, where each can tell its identities
+	traits Traits
 
 	// After cutUser, which takes it from address.
 	user, password string
@@ -53,11 +53,72 @@ type target struct {
 }
 
 func newTarget(d driver, rest string) *target {
-	return &target{driver: d, rest: rest, log: slog.New(slog.DiscardHandler)}
+	u := &target{driver: d, rest: rest, log: slog.New(slog.DiscardHandler)}
+	if d.scheme != "sqlite" { // its path may have any character
+		u.split()
+	}
+	return u
 }
 
-// malformed is a fault in the form of a URL, which [Open] adds. It never quotes the URL, which may
-// have a password.
+// split splits a URL at the question mark behind its user and password, and takes the parameters
+// apart.
+func (u *target) split() {
+	at := strings.LastIndex(u.rest, "@") + 1
+	hosts, query, _ := strings.Cut(u.rest[at:], "?")
+	u.address = u.rest[:at] + hosts
+	var err error
+	if u.params, err = url.ParseQuery(query); err != nil {
+		u.malformed("the parameters are malformed")
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.params)) {
+		if len(u.params[name]) > 1 {
+			u.fail(invalid("parameter %q is given more than once", name))
+		}
+	}
+}
+
+// check returns the problem of a URL whose parameters the driver has read. An unknown parameter
+// comes first, because it may be the cause of others.
+func (u *target) check() error {
+	u.readTerms()
+	for _, name := range slices.Sorted(maps.Keys(u.params)) {
+		if slices.Contains(u.known, name) {
+			continue
+		}
+		text := fmt.Sprintf("unknown parameter %q (known: %s)", name, strings.Join(u.known, ", "))
+		if near := nearest(name, u.known); near != "" {
+			text += fmt.Sprintf("; did you mean %s?", near)
+		}
+		return invalid("%s", text)
+	}
+	if _, ok := errors.AsType[malformed](u.err); ok {
+		return fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, u.err, u.form)
+	}
+	return u.err
+}
+
+// readTerms reads the parameters that any store or registry has.
+func (u *target) readTerms() {
+	u.traits.Reclaim = u.oneOf(paramReclaim, "machine") != ""
+	if text := u.param(paramClaimDelay); u.params.Has(paramClaimDelay) {
+		d, err := time.ParseDuration(text)
+		if u.traits.ClaimDelay = cmp.Or(d, -1); err != nil || d < 0 {
+			u.fail(invalid("%s is not a duration such as 30s, or 0", paramClaimDelay))
+		}
+	}
+	if u.traits.StoreID = u.param(paramStoreID); u.traits.StoreID == "" && u.params.Has(paramStoreID) {
+		u.fail(invalid("%s is empty", paramStoreID))
+	}
+}
+
+// param returns a parameter; "" if it is missing.
+func (u *target) param(name string) string {
+	u.known = append(u.known, name)
+	return u.params.Get(name)
+}
+
+// malformed is a fault in the form of a URL, which [target.check] adds. It never quotes the URL,
+// which may have a password.
 type malformed string
 
 func (m malformed) Error() string { return string(m) }
@@ -74,54 +135,26 @@ func (u *target) malformed(format string, args ...any) {
 	u.fail(malformed(fmt.Sprintf(format, args...)))
 }
 
-// query splits a URL at the question mark behind its user and password, and takes the
-// parameters apart; known are those of the driver.
-func (u *target) query(known ...string) {
-	at := strings.LastIndex(u.rest, "@") + 1
-	hosts, query, _ := strings.Cut(u.rest[at:], "?")
-	u.address = u.rest[:at] + hosts
-	var err error
-	if u.params, err = url.ParseQuery(query); err != nil {
-		u.malformed("the parameters are malformed")
-		return
+// hosts returns the hosts of a URL with several. Each is the same URL with one host.
+func (u *target) hosts() (all []backend.Host) {
+	if len(u.apart) < 2 {
+		return nil
 	}
-	known = append(known, paramReclaim, paramClaimDelay, paramStoreID)
-	for _, name := range slices.Sorted(maps.Keys(u.params)) {
-		if near := nearest(name, known); !slices.Contains(known, name) && near != "" {
-			u.fail(invalid("unknown parameter %q (known: %s); did you mean %s?", name, strings.Join(known, ", "), near))
-		} else if !slices.Contains(known, name) {
-			u.fail(invalid("unknown parameter %q (known: %s)", name, strings.Join(known, ", ")))
-		} else if len(u.params[name]) > 1 {
-			u.fail(invalid("parameter %q is given more than once", name))
-		}
+	for _, name := range u.apart {
+		all = append(all, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
+			one := newTarget(u.driver, u.rest)
+			one.only, one.log = name, u.log
+			b, err := one.backend(name)
+			if err != nil {
+				return nil, err
+			}
+			defer b.Close()
+			return b.DB.(interface {
+				Identities(context.Context) (map[string]string, error)
+			}).Identities(ctx)
+		}})
 	}
-	u.cutTerms()
-}
-
-// cutTerms takes the parameters that any store or registry has out of those of the driver.
-func (u *target) cutTerms() {
-	if text, ok := u.cut(paramReclaim); ok {
-		if u.forWorkers, u.reclaim = paramReclaim, true; text != "machine" {
-			u.fail(invalid("%s: the only value is machine", paramReclaim))
-		}
-	}
-	if text, ok := u.cut(paramClaimDelay); ok {
-		d, err := time.ParseDuration(text)
-		if u.forWorkers, u.claimDelay = paramClaimDelay, cmp.Or(d, -1); err != nil || d < 0 {
-			u.fail(invalid("%s is not a duration such as 30s, or 0", paramClaimDelay))
-		}
-	}
-	var ok bool
-	if u.storeID, ok = u.cut(paramStoreID); ok && u.storeID == "" {
-		u.fail(invalid("%s is empty", paramStoreID))
-	}
-}
-
-// cut takes a parameter out of the others.
-func (u *target) cut(name string) (value string, ok bool) {
-	value, ok = u.params.Get(name), u.params.Has(name)
-	u.params.Del(name)
-	return value, ok
+	return all
 }
 
 // nearest returns the most likely intended one of names, or "".
@@ -137,8 +170,12 @@ func nearest(text string, names []string) string {
 
 // oneOf returns a parameter, which has one of these values or is missing.
 func (u *target) oneOf(name string, values ...string) string {
-	value := u.params.Get(name)
-	if u.params.Has(name) && !slices.Contains(values, value) {
+	value := u.param(name)
+	switch {
+	case !u.params.Has(name) || slices.Contains(values, value):
+	case len(values) == 1:
+		u.malformed("%s: the only value is %s", name, values[0])
+	default:
 		u.malformed("%s is not one of %s", name, strings.Join(values, ", "))
 	}
 	return value
@@ -146,7 +183,7 @@ func (u *target) oneOf(name string, values ...string) string {
 
 // number returns a numeric parameter from least to most; 0 if it is missing.
 func (u *target) number(name string, least, most int) int {
-	n, err := strconv.Atoi(u.params.Get(name))
+	n, err := strconv.Atoi(u.param(name))
 	if u.params.Has(name) && (err != nil || n < least || n > most) {
 		u.malformed("%s is not a number from %d to %d", name, least, most)
 	}
@@ -155,11 +192,12 @@ func (u *target) number(name string, least, most int) int {
 
 // duration sets d to a duration parameter, if present.
 func (u *target) duration(name string, d *time.Duration) {
+	text := u.param(name)
 	if !u.params.Has(name) {
 		return
 	}
 	var err error
-	if *d, err = time.ParseDuration(u.params.Get(name)); err != nil || *d <= 0 {
+	if *d, err = time.ParseDuration(text); err != nil || *d <= 0 {
 		u.malformed("%s is not a duration above 0 such as 5s", name)
 	}
 }
@@ -238,19 +276,18 @@ func (u *target) modeTLS() *tls.Config {
 	if mode == "skip-verify" && u.params.Has("ca") {
 		u.malformed("tls=skip-verify has no use for ca")
 	}
-	config := u.cutTLS(mode == "true" || mode == "skip-verify", "add tls=true to the URL")
+	config := u.tlsConfig(mode == "true" || mode == "skip-verify", "add tls=true to the URL")
 	if config != nil {
 		config.InsecureSkipVerify = mode == "skip-verify"
 	}
 	return config
 }
 
-// cutTLS removes the parameters of the files and returns their encryption. Without encryption these
-// parameters are an error, and the result is nil; how says how to turn it on.
-func (u *target) cutTLS(on bool, how string) *tls.Config {
-	ca, _ := u.cut("ca")
-	cert, _ := u.cut("cert")
-	key, _ := u.cut("key")
+// tlsConfig returns the encryption with the PEM files of the parameters: who signs the server's
+// certificate, and the client's own certificate with its key. Without encryption these parameters
+// are an error, and the result is nil; how says how to turn it on.
+func (u *target) tlsConfig(on bool, how string) *tls.Config {
+	ca, cert, key := u.param("ca"), u.param("cert"), u.param("key")
 	switch {
 	case !on && ca+cert+key != "":
 		u.fail(invalid("ca, cert and key are for TLS: %s", how))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -15,12 +14,13 @@ import (
 
 // openTicket reads the URLs of several MySQL servers, separated by commas.
 func openTicket(u *target) (*Backend, error) {
-	keys, servers, layout := u.ticketServers()
+	servers, layout := u.ticketServers()
 	db, err := ticket.New(servers, &ticket.Options{Layout: layout, Logger: u.log})
 	if err = cmp.Or(u.err, err); err != nil {
 		return nil, errors.Join(err, closeTickets(servers))
 	}
-	return &Backend{Key: sortedList(keys), Traits: Traits{Ticket: true}, DB: ticketDB{db, servers}, TagStore: db.Store()}, nil
+	u.traits.Ticket = true
+	return &Backend{DB: ticketDB{db, servers}, TagStore: db.Store()}, nil
 }
 
 // A ticketDB is a set of ticket servers, and the pools of connections to them.
@@ -38,22 +38,20 @@ func (d ticketDB) Resize(ctx context.Context, r backend.Resize) error {
 		if err != nil {
 			return err
 		}
-		_, o.Retired, _ = u.ticketServers()
+		o.Retired, _ = u.ticketServers()
 		defer closeTickets(o.Retired)
-		if u.err != nil {
-			return u.err
+		if err := u.check(); err != nil {
+			return err
 		}
 	}
 	return d.DB.Resize(ctx, &o)
 }
 
-// ticketServers returns the servers in the order of the URL, and their keys. A comma in a
+// ticketServers returns the servers in the order of the URL. A comma in a
 // user name, a password or the name of a database is written %2C.
-func (u *target) ticketServers() (keys []string, servers []ticket.Server, layout ticket.Layout) {
-	u.query(append(mysqlParams(), "stride", "table_per_tag")...)
+func (u *target) ticketServers() (servers []ticket.Server, layout ticket.Layout) {
 	layout.Stride = int64(u.number("stride", 1, ticket.MaxStride))
-	u.params.Del("stride")
-	if text, ok := u.cut("table_per_tag"); ok {
+	if text := u.param("table_per_tag"); u.params.Has("table_per_tag") {
 		var err error
 		if layout.TablePerTag, err = strconv.ParseBool(text); err != nil {
 			u.malformed("table_per_tag is neither true nor false")
@@ -63,17 +61,22 @@ func (u *target) ticketServers() (keys []string, servers []ticket.Server, layout
 	if !ok {
 		u.malformed("two slashes are missing after the scheme")
 	}
+	common := *u
+	var keys []string
 	for i, rest := range strings.Split(list, ",") {
-		server := &target{address: "//" + rest, params: maps.Clone(u.params), log: u.log}
-		key, pool := server.mysqlServers(server.mysqlConfig())
+		server := common
+		server.address = "//" + rest
+		connector := server.mysqlConnector()
+		u.known = server.known
 		if server.err != nil {
 			u.fail(fmt.Errorf("server %d: %w", i+1, server.err))
 			break
 		}
-		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(key, "//"), DB: pool})
-		keys = append(keys, key)
+		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(server.key, "//"), DB: newPool(connector)})
+		keys = append(keys, server.key)
 	}
-	return keys, servers, layout
+	u.key = sortedList(keys)
+	return servers, layout
 }
 
 func closeTickets(servers []ticket.Server) error {

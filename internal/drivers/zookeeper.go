@@ -41,16 +41,15 @@ func FromCurator(connect, name string, port int) (string, error) {
 // port is leaf.snowflake.port and ip is the IPv4 address of this server there, by default this
 // machine's.
 func openZooKeeper(u *target) (*Backend, error) {
-	u.query(paramLayout, "name", "ip", "port")
 	servers, chroot := u.cluster("2181")
-	opts := zookeeper.Options{Logger: u.log, IP: u.params.Get("ip"), Port: u.number("port", 1, 65535), Name: zookeeper.DefaultName}
+	opts := zookeeper.Options{Logger: u.log, IP: u.param("ip"), Port: u.number("port", 1, 65535), Name: zookeeper.DefaultName}
+	layout, name := u.param(paramLayout), u.param("name")
 	if chroot = strings.TrimSuffix(chroot, "/"); chroot != "" {
 		opts.Chroot = "/" + chroot
 	}
 	if u.params.Has("name") {
-		opts.Name = u.params.Get("name")
+		opts.Name = name
 	}
-	layout := u.params.Get(paramLayout)
 	switch {
 	case u.user != "" || u.hasPassword:
 		u.malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
@@ -61,23 +60,18 @@ func openZooKeeper(u *target) (*Backend, error) {
 	case layout != zkLeaf && (u.params.Has("ip") || u.params.Has("port")):
 		u.malformed("ip and port are for layout=leaf")
 	}
-	if u.err != nil {
-		return nil, u.err
-	}
-	key := "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {cmp.Or(layout, zkPool)}, "name": {opts.Name}}.Encode()
+	u.key = "//" + sortedList(servers) + opts.Chroot + "?" + url.Values{paramLayout: {cmp.Or(layout, zkPool)}, "name": {opts.Name}}.Encode()
 	if layout == zkLeaf {
 		tree := javaTree{servers: servers, opts: opts}
 		leaf, err := tree.open("127.0.0.1", 1, nil) // contacts nothing, and checks the options
 		if err == nil {
 			err = leaf.Close()
 		}
-		return &Backend{Key: key, Traits: Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead}, DB: tree}, err
+		u.traits = Traits{Assigned: true, Settle: true, MaxAhead: zkMaxAhead}
+		return &Backend{DB: tree}, err
 	}
-	db, err := zookeeper.Open(servers, &opts)
-	if err != nil {
-		return nil, err
-	}
-	return newBackend(key, db, u.apart(servers)...), nil
+	u.apart = servers
+	return newBackend(zookeeper.Open(servers, &opts))
 }
 
 // A javaTree is Java Leaf's tree.
