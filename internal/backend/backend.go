@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/segment"
 	"github.com/leaf-id/leaf/worker"
@@ -55,7 +56,11 @@ type (
 	resizer interface {
 		Resize(context.Context, Resize) error
 	}
-	routed interface{ Route() []string }
+	routed        interface{ Route() []string }
+	clusterMember interface {
+		Stats() health.Cluster
+		Failure() (restart bool, err error)
+	}
 )
 
 // Traits are the properties of a backend. The zero value is that of a database server.
@@ -148,6 +153,27 @@ func (b *Backend) Route() func() []string {
 		return r.Route
 	}
 	return nil
+}
+
+// ClusterStats returns a function that reads the figures of this process's member of a cluster; nil
+// without one.
+func (b *Backend) ClusterStats() func() health.Cluster {
+	if m, ok := b.DB.(clusterMember); ok {
+		return m.Stats
+	}
+	return nil
+}
+
+// MemberFailure returns why this process's member of a cluster has ended; nil: it has not, or there is
+// none. Restart: a new process brings it back.
+func (b *Backend) MemberFailure() (restart bool, err error) {
+	if b == nil {
+		return false, nil
+	}
+	if m, ok := b.DB.(clusterMember); ok {
+		return m.Failure()
+	}
+	return false, nil
 }
 
 // Resize are the arguments of [Backend.Resize].

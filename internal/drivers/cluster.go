@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"strconv"
@@ -19,12 +20,10 @@ import (
 
 // ClusterURL returns the URL of the member that c describes.
 func ClusterURL(c cluster.Config) string {
-	params := url.Values{}
-	for name, value := range map[string]string{"peers": strings.Join(c.Peers, ","), "listen": c.Listen, "ca": c.TLS.CA, "cert": c.TLS.Cert, "key": c.TLS.Key,
-		"alone": map[bool]string{true: "refuse"}[c.NotAlone]} {
-		if value != "" {
-			params.Set(name, value)
-		}
+	params := url.Values{"peers": {strings.Join(c.Peers, ",")}, "listen": {c.Listen}, "ca": {c.TLS.CA}, "cert": {c.TLS.Cert}, "key": {c.TLS.Key}}
+	maps.DeleteFunc(params, func(_ string, values []string) bool { return values[0] == "" })
+	if c.NotAlone {
+		params.Set("alone", "refuse")
 	}
 	if c.Quota > 0 {
 		params.Set("quota", strconv.FormatInt(c.Quota, 10))

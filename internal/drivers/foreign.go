@@ -10,7 +10,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/foreign"
 	"github.com/leaf-id/leaf/segment"
@@ -19,31 +18,35 @@ import (
 // ReadForeign returns the counters of other systems behind a URL, and those of another store of
 // Leaf's own. For MySQL it adds the AUTO_INCREMENT of the tables in increments. It changes nothing.
 func ReadForeign(ctx context.Context, rawURL string, increments []string) (found foreign.Found, err error) {
-	name := Redact(rawURL)
 	u, err := find(rawURL)
-	switch {
-	case err != nil:
-		return found, fmt.Errorf("URL %s: %w", name, err)
-	case u.scheme == "mysql":
-		found, err = u.foreignMySQL(ctx, increments)
-	case len(increments) > 0:
-		err = fmt.Errorf("%w: only MySQL has tables with an AUTO_INCREMENT", leaf.ErrInvalid)
-	case u.scheme == "ticket+mysql":
-		err = fmt.Errorf("%w: name each ticket server by a mysql: URL of its own", leaf.ErrInvalid)
-	case strings.HasPrefix(u.scheme, "redis"):
-		found, err = u.foreignRedis(ctx)
+	if err == nil {
+		found, err = u.readForeign(ctx, increments)
 	}
-	var own foreign.Found
 	if err == nil && (u.scheme != "mysql" || slices.ContainsFunc(found.Counters, foreign.Counter.Own)) {
+		var own foreign.Found
 		own, err = readOwn(ctx, rawURL)
-	}
-	if u.scheme == "mysql" {
-		found.Describe(own)
-	} else {
-		found.Add(own)
+		if u.scheme == "mysql" {
+			found.Describe(own)
+		} else {
+			found.Add(own)
+		}
 	}
 	if err != nil {
-		return found, fmt.Errorf("URL %s: %w", name, err)
+		return found, fmt.Errorf("URL %s: %w", Redact(rawURL), err)
+	}
+	return found, nil
+}
+
+func (u *target) readForeign(ctx context.Context, increments []string) (found foreign.Found, err error) {
+	switch {
+	case u.scheme == "mysql":
+		return u.foreignMySQL(ctx, increments)
+	case len(increments) > 0:
+		return found, invalid("only MySQL has tables with an AUTO_INCREMENT")
+	case u.scheme == "ticket+mysql":
+		return found, invalid("name each ticket server by a mysql: URL of its own")
+	case strings.HasPrefix(u.scheme, "redis"):
+		return u.foreignRedis(ctx)
 	}
 	return found, nil
 }
@@ -76,7 +79,11 @@ func (u *target) foreignRedis(ctx context.Context) (foreign.Found, error) {
 
 // readOwn reads the tags of a store of Leaf's own; none where it was not created.
 func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error) {
-	b, err := Open(rawURL, nil)
+	u, err := find(rawURL)
+	if err != nil {
+		return found, err
+	}
+	b, err := u.backend(Redact(rawURL))
 	if err != nil {
 		return found, err
 	}

@@ -61,31 +61,26 @@ func postgresHosts(cfg *pgx.ConnConfig) (names []string) {
 // postgresConfig has pgx read the URL. pgx takes missing parts from PGPASSWORD, PGSSLMODE and the
 // like, and from ~/.pgpass.
 func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
-	settings := make(url.Values)
+	u.cutUser()
+	hosts, name, _ := strings.Cut(u.address, "/")
+	settings := url.Values{"connect_timeout": {"5"}}
+	if strings.Contains(hosts, ",") { // a silent one leaves a call the time for the next
+		settings = url.Values{"connect_timeout": {"1"}, "target_session_attrs": {"read-write"}}
+	}
 	for _, name := range postgresParams() {
 		if value := u.param(name); u.params.Has(name) {
 			settings.Set(name, value)
 		}
 	}
-	u.cutUser()
-	hosts, name, _ := strings.Cut(u.address, "/")
 	hosts = u.postgresSocket(hosts, settings)
-	if host, port, err := net.SplitHostPort(u.only); err == nil {
+	if u.only != "" {
+		host, port, _ := net.SplitHostPort(u.only)
 		hosts = ""
 		settings.Set("host", host)
 		settings.Set("port", port)
 		settings.Del("target_session_attrs") // a replica may answer
 	}
 	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.database(name)}
-	defaults := map[string]string{"connect_timeout": "5"}
-	if strings.Contains(hosts, ",") { // and a silent one leaves a call the time for the next
-		defaults = map[string]string{"connect_timeout": "1", "target_session_attrs": "read-write"}
-	}
-	for name, value := range defaults {
-		if !settings.Has(name) {
-			settings.Set(name, value)
-		}
-	}
 	pgURL.RawQuery = strings.ReplaceAll(settings.Encode(), "+", "%20") // pgx takes a plus for a plus
 	switch {
 	case u.hasPassword:
