@@ -34,10 +34,10 @@ func ClusterURL(c cluster.Config) string {
 // openCluster reads PATH?parameters: the directory of a member, and how it reaches its peers. The
 // member starts with the first use of the store or the registry.
 func openCluster(u *target) (*Backend, error) {
-	c := cluster.Config{Dir: u.address, Listen: u.param("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
-		TLS:   cluster.TLS{CA: u.param("ca"), Cert: u.param("cert"), Key: u.param("key")},
+	c := cluster.Config{Dir: u.address, Listen: u.text("listen"), Logger: u.log, NotAlone: u.oneOf("alone", "refuse") != "",
+		TLS:   cluster.TLS{CA: u.text("ca"), Cert: u.text("cert"), Key: u.text("key")},
 		Quota: int64(u.number("quota", 1, math.MaxInt))}
-	if list := u.param("peers"); list != "" {
+	if list := u.text("peers"); list != "" {
 		c.Peers = strings.Split(list, ",")
 	}
 	if u.address == "" {

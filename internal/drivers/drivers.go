@@ -58,8 +58,8 @@ func table() []driver {
 	}
 }
 
-// find returns a URL with its driver. A jdbc:mysql: URL, as in a
-// leaf.properties, counts as a mysql: one, and postgresql: as postgres:.
+// find returns a URL with its driver. A jdbc:mysql: URL, as in a leaf.properties, counts as a mysql:
+// one, and postgresql: as postgres:.
 func find(rawURL string) (*target, error) {
 	scheme, rest, ok := strings.Cut(rawURL, ":")
 	scheme = strings.ToLower(scheme)

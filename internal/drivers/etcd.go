@@ -14,7 +14,7 @@ func openEtcd(u *target) (*Backend, error) {
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		opts.Prefix = "/" + prefix
 	}
-	if list := u.param("http"); u.params.Has("http") {
+	if list, ok := u.param("http"); ok {
 		opts.HTTP = u.hostPorts(list, "2379")
 	}
 	opts.TLS = u.modeTLS()

@@ -23,7 +23,7 @@ const (
 
 // openMySQL reads //user:password@h1:3306,h2:3306/db?parameters.
 func openMySQL(u *target) (*Backend, error) {
-	layout, nodes := u.param(paramLayout), u.params.Has(paramLayout)
+	layout, nodes := u.param(paramLayout)
 	if nodes && layout != layoutNodes {
 		u.fail(invalid("%s %q: the only value is %s, and without it worker IDs are leased", paramLayout, layout, layoutNodes))
 	}

@@ -68,7 +68,7 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 		settings = url.Values{"connect_timeout": {"1"}, "target_session_attrs": {"read-write"}}
 	}
 	for _, name := range postgresParams() {
-		if value := u.param(name); u.params.Has(name) {
+		if value, ok := u.param(name); ok {
 			settings.Set(name, value)
 		}
 	}
@@ -91,7 +91,8 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(pgURL.String())
 	if err != nil { // its text has the URL in quotes, and then the problem
 		_, what, _ := strings.Cut(err.Error(), "`: ")
-		return nil, malformed("pgx cannot read it: " + what)
+		u.malformed("pgx cannot read it: %s", what)
+		return nil, u.err
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // the driver's own mode
 	return cfg, nil

@@ -53,11 +53,11 @@ func (u *target) redisConfig() (c redis.Config) {
 		u.redisServers(&c)
 	}
 	c.Username, c.Password = u.user, u.password
-	c.Prefix = cmp.Or(u.param("prefix"), redis.DefaultPrefix)
-	c.SentinelUsername, c.SentinelPassword = u.param("sentinel_user"), u.param("sentinel_password")
+	c.Prefix = cmp.Or(u.text("prefix"), redis.DefaultPrefix)
+	c.SentinelUsername, c.SentinelPassword = u.text("sentinel_user"), u.text("sentinel_password")
 	c.Volatile = u.oneOf("durability", "none") != ""
 	c.Wait = u.number("wait", 0, math.MaxInt32)
-	if text := u.param("waitaof"); u.params.Has("waitaof") {
+	if text, ok := u.param("waitaof"); ok {
 		local, replicas, _ := strings.Cut(text, ",")
 		var err1, err2 error
 		c.WaitLocal, err1 = strconv.Atoi(local)

@@ -12,7 +12,7 @@ const paramTokenFile = "token_file"
 // openLeaf reads //token@h1:8080,h2:8080?parameters.
 func openLeaf(u *target) (*Backend, error) {
 	servers, path := u.cluster("8080")
-	opts := relay.Options{Token: u.user, TokenFile: u.param(paramTokenFile)}
+	opts := relay.Options{Token: u.user, TokenFile: u.text(paramTokenFile)}
 	switch {
 	case strings.Trim(path, "/") != "":
 		u.malformed("there is a path behind the host")

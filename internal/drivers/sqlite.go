@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -29,8 +30,9 @@ func openSQLite(u *target) (*Backend, error) {
 		_, identity, _ := strings.Cut(u.rest[i:], "=")
 		u.rest, u.params = u.rest[:i], url.Values{paramStoreID: {identity}}
 	}
-	path, err := sqlitePath(u.rest)
-	if err != nil {
+	u.checkPath()
+	path, err := filepath.Abs(u.rest)
+	if err = cmp.Or(u.err, err); err != nil {
 		return nil, err
 	}
 	err = filelock.CheckLocal(path)
@@ -42,19 +44,18 @@ func openSQLite(u *target) (*Backend, error) {
 	return newBackend(sqliteFile{db, path}, err)
 }
 
-// sqlitePath returns the absolute path of sqlite:PATH.
-func sqlitePath(rest string) (string, error) {
+// checkPath refuses paths that are probably meant otherwise.
+func (u *target) checkPath() {
 	switch {
-	case rest == "" || strings.HasSuffix(rest, "/"):
-		return "", malformed("it names no file")
-	case strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
-		return "", malformed("the slashes are too many: write a relative path without slashes before it")
-	case strings.HasPrefix(rest, ":"):
-		return "", malformed("a database in memory keeps no counters")
-	case strings.ContainsRune(rest, 0):
-		return "", malformed("the path holds a NUL")
+	case u.rest == "" || strings.HasSuffix(u.rest, "/"):
+		u.malformed("it names no file")
+	case strings.HasPrefix(u.rest, "//") && !strings.HasPrefix(u.rest, "///"):
+		u.malformed("the slashes are too many: write a relative path without slashes before it")
+	case strings.HasPrefix(u.rest, ":"):
+		u.malformed("a database in memory keeps no counters")
+	case strings.ContainsRune(u.rest, 0):
+		u.malformed("the path holds a NUL")
 	}
-	return filepath.Abs(rest)
 }
 
 // sqliteDB opens the file; mode is SQLite's: rw never creates, rwc does.

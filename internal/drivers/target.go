@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -34,13 +33,14 @@ const (
 type target struct {
 	driver
 	rest string // what follows the scheme and its colon
+	part string // of a URL with several servers, each with a database of its own: "server 2: "
 	only string // the one host to open, by its name; "": all of them
 	log  *slog.Logger
 	err  error
 
 	address string // the part before the parameters
 	params  url.Values
-	known   []string // the parameters that were read
+	known   []string // the names of the parameters that were read
 
 	// The driver sets these.
 	key    string   // of the backend, without the scheme
@@ -91,48 +91,47 @@ func (u *target) check() error {
 		}
 		return invalid("%s", text)
 	}
-	if _, ok := errors.AsType[malformed](u.err); ok {
-		return fmt.Errorf("%w: %w: write %s", leaf.ErrInvalid, u.err, u.form)
-	}
 	return u.err
 }
 
 // readTerms reads the parameters that any store or registry has.
 func (u *target) readTerms() {
 	u.traits.Reclaim = u.oneOf(paramReclaim, "machine") != ""
-	if text := u.param(paramClaimDelay); u.params.Has(paramClaimDelay) {
+	if text, ok := u.param(paramClaimDelay); ok {
 		d, err := time.ParseDuration(text)
 		if u.traits.ClaimDelay = cmp.Or(d, -1); err != nil || d < 0 {
 			u.fail(invalid("%s is not a duration such as 30s, or 0", paramClaimDelay))
 		}
 	}
-	if u.traits.StoreID = u.param(paramStoreID); u.traits.StoreID == "" && u.params.Has(paramStoreID) {
+	var ok bool
+	if u.traits.StoreID, ok = u.param(paramStoreID); ok && u.traits.StoreID == "" {
 		u.fail(invalid("%s is empty", paramStoreID))
 	}
 }
 
-// param returns a parameter; "" if it is missing.
-func (u *target) param(name string) string {
+// param returns a parameter, and whether the URL has it.
+func (u *target) param(name string) (value string, ok bool) {
 	u.known = append(u.known, name)
-	return u.params.Get(name)
+	return u.params.Get(name), u.params.Has(name)
 }
 
-// malformed is a fault in the form of a URL, which [target.check] adds. It never quotes the URL,
-// which may have a password.
-type malformed string
+// text returns a parameter; "" if it is missing.
+func (u *target) text(name string) string {
+	value, _ := u.param(name)
+	return value
+}
 
-func (m malformed) Error() string { return string(m) }
-
-// invalid is an error about a URL that does not ask for its form.
+// invalid is an error about a URL.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", leaf.ErrInvalid, fmt.Errorf(format, args...))
 }
 
 func (u *target) fail(err error) { u.err = cmp.Or(u.err, err) }
 
-// malformed fails with a fault in the form.
+// malformed fails with a fault in the form of the URL. It never quotes the URL, which may have a
+// password.
 func (u *target) malformed(format string, args ...any) {
-	u.fail(malformed(fmt.Sprintf(format, args...)))
+	u.fail(invalid("%s%s: write %s", u.part, fmt.Sprintf(format, args...), u.form))
 }
 
 // hosts returns the hosts of a URL with several. Each is the same URL with one host.
@@ -170,9 +169,9 @@ func nearest(text string, names []string) string {
 
 // oneOf returns a parameter, which has one of these values or is missing.
 func (u *target) oneOf(name string, values ...string) string {
-	value := u.param(name)
+	value, ok := u.param(name)
 	switch {
-	case !u.params.Has(name) || slices.Contains(values, value):
+	case !ok || slices.Contains(values, value):
 	case len(values) == 1:
 		u.malformed("%s: the only value is %s", name, values[0])
 	default:
@@ -183,8 +182,9 @@ func (u *target) oneOf(name string, values ...string) string {
 
 // number returns a numeric parameter from least to most; 0 if it is missing.
 func (u *target) number(name string, least, most int) int {
-	n, err := strconv.Atoi(u.param(name))
-	if u.params.Has(name) && (err != nil || n < least || n > most) {
+	text, ok := u.param(name)
+	n, err := strconv.Atoi(text)
+	if ok && (err != nil || n < least || n > most) {
 		u.malformed("%s is not a number from %d to %d", name, least, most)
 	}
 	return n
@@ -192,8 +192,8 @@ func (u *target) number(name string, least, most int) int {
 
 // duration sets d to a duration parameter, if present.
 func (u *target) duration(name string, d *time.Duration) {
-	text := u.param(name)
-	if !u.params.Has(name) {
+	text, ok := u.param(name)
+	if !ok {
 		return
 	}
 	var err error
@@ -287,7 +287,7 @@ func (u *target) modeTLS() *tls.Config {
 // certificate, and the client's own certificate with its key. Without encryption these parameters
 // are an error, and the result is nil; how says how to turn it on.
 func (u *target) tlsConfig(on bool, how string) *tls.Config {
-	ca, cert, key := u.param("ca"), u.param("cert"), u.param("key")
+	ca, cert, key := u.text("ca"), u.text("cert"), u.text("key")
 	switch {
 	case !on && ca+cert+key != "":
 		u.fail(invalid("ca, cert and key are for TLS: %s", how))

@@ -47,11 +47,11 @@ func (d ticketDB) Resize(ctx context.Context, r backend.Resize) error {
 	return d.DB.Resize(ctx, &o)
 }
 
-// ticketServers returns the servers in the order of the URL. A comma in a
-// user name, a password or the name of a database is written %2C.
+// ticketServers returns the servers in the order of the URL. A comma in a user name, a password or
+// the name of a database is written %2C.
 func (u *target) ticketServers() (servers []ticket.Server, layout ticket.Layout) {
 	layout.Stride = int64(u.number("stride", 1, ticket.MaxStride))
-	if text := u.param("table_per_tag"); u.params.Has("table_per_tag") {
+	if text, ok := u.param("table_per_tag"); ok {
 		var err error
 		if layout.TablePerTag, err = strconv.ParseBool(text); err != nil {
 			u.malformed("table_per_tag is neither true nor false")
@@ -65,11 +65,10 @@ func (u *target) ticketServers() (servers []ticket.Server, layout ticket.Layout)
 	var keys []string
 	for i, rest := range strings.Split(list, ",") {
 		server := common
-		server.address = "//" + rest
+		server.part, server.address = fmt.Sprintf("server %d: ", i+1), "//"+rest
 		connector := server.mysqlConnector()
 		u.known = server.known
-		if server.err != nil {
-			u.fail(fmt.Errorf("server %d: %w", i+1, server.err))
+		if u.fail(server.err); u.err != nil {
 			break
 		}
 		servers = append(servers, ticket.Server{Name: strings.TrimPrefix(server.key, "//"), DB: newPool(connector)})

@@ -42,20 +42,21 @@ func FromCurator(connect, name string, port int) (string, error) {
 // machine's.
 func openZooKeeper(u *target) (*Backend, error) {
 	servers, chroot := u.cluster("2181")
-	opts := zookeeper.Options{Logger: u.log, IP: u.param("ip"), Port: u.number("port", 1, 65535), Name: zookeeper.DefaultName}
-	layout, name := u.param(paramLayout), u.param("name")
+	opts := zookeeper.Options{Logger: u.log, IP: u.text("ip"), Port: u.number("port", 1, 65535), Name: zookeeper.DefaultName}
 	if chroot = strings.TrimSuffix(chroot, "/"); chroot != "" {
 		opts.Chroot = "/" + chroot
 	}
-	if u.params.Has("name") {
+	name, named := u.param("name")
+	if named {
 		opts.Name = name
 	}
+	layout, ok := u.param(paramLayout)
 	switch {
 	case u.user != "" || u.hasPassword:
 		u.malformed("Leaf does not log in to ZooKeeper: leave out the user and the password")
-	case u.params.Has(paramLayout) && layout != zkPool && layout != zkLeaf:
+	case ok && layout != zkPool && layout != zkLeaf:
 		u.malformed("layout %q is neither %s, nor %s for a fleet with servers of Java Leaf", layout, zkPool, zkLeaf)
-	case layout == zkLeaf && !u.params.Has("name"):
+	case layout == zkLeaf && !named:
 		u.malformed("layout=leaf needs name=…, the leaf.name of the Java servers")
 	case layout != zkLeaf && (u.params.Has("ip") || u.params.Has("port")):
 		u.malformed("ip and port are for layout=leaf")
