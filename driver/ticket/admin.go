@@ -92,38 +92,48 @@ func (a *adminConn) mark(ctx context.Context, table string) (int64, error) {
 	return int64(min(last, math.MaxInt64-1)) + 1, err
 }
 
-// lift moves all later tickets of a table to floor or above. Two concurrent lifts, or a lift and a
-// draw, sometimes end in a deadlock: the server undoes one of them.
-func (a *adminConn) lift(ctx context.Context, table string, floor int64) error {
+// liftTable moves all later tickets of a table to floor or above. Two concurrent lifts, or a lift
+// and a draw, sometimes end in a deadlock: the server undoes one of them.
+func liftTable(ctx context.Context, conn *sql.Conn, table string, floor int64) error {
 	if floor <= 1 { // where a fresh table begins; an id of 0 means the next one
 		return nil
 	}
 	undone := func(err error) bool { return mysqlconn.IsNumber(err, mysqlconn.Deadlock) }
 	return sqlstore.Repeat(ctx, undone, func() error {
-		return a.exec(ctx, fmt.Sprintf("REPLACE INTO `%[1]s` (id, stub) SELECT ?, 'a' FROM (SELECT 1) AS one "+
+		_, err := conn.ExecContext(ctx, fmt.Sprintf("REPLACE INTO `%[1]s` (id, stub) SELECT ?, 'a' FROM (SELECT 1) AS one "+
 			"WHERE NOT EXISTS (SELECT 1 FROM `%[1]s` AS t WHERE t.id >= ?)", table), floor-1, floor-1)
+		return err
 	})
 }
 
-// place has a server draw a tag's IDs from MaxID on, in a share of its own. A counter is only ever
-// raised.
-func (a *adminConn) place(ctx context.Context, tag segment.Tag, generation int64, s share) error {
+// place has a server draw a tag's IDs from MaxID on, in its share and generation. A counter is only
+// ever raised.
+func (a *adminConn) place(ctx context.Context, tag segment.Tag) error {
 	var next int64
-	if s.Stride > 0 {
-		next = s.align(tag.MaxID)
+	if a.Stride > 0 {
+		next = a.align(tag.MaxID)
 	} else {
-		table := s.table(tag.Name)
-		if s.TablePerTag {
+		table := a.table(tag.Name)
+		if a.TablePerTag {
 			if err := a.exec(ctx, fmt.Sprintf(ticketTable, table)); err != nil {
 				return err
 			}
 		}
-		if err := a.lift(ctx, table, tag.MaxID); err != nil {
-			return err
+		if err := liftTable(ctx, a.conn, table, tag.MaxID); err != nil {
+			return a.wrapErr(err)
 		}
 	}
 	return a.exec(ctx, `INSERT INTO leaf_ticket_tag (name, generation, next_id, step, description) VALUES (?, ?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE generation = VALUES(generation), next_id = GREATEST(next_id, VALUES(next_id)),
 			step = VALUES(step), description = VALUES(description)`,
-		[]byte(tag.Name), generation, next, tag.Step, tag.Options.Description())
+		[]byte(tag.Name), a.generation, next, tag.Step, tag.Options.Description())
+}
+
+// keptEnd returns the end of a deleted tag on the server; 0 without one.
+func (a *adminConn) keptEnd(ctx context.Context, name string) (end int64, err error) {
+	err = a.conn.QueryRowContext(ctx, `SELECT COALESCE(MAX(next_id), 0) FROM leaf_ticket_deleted WHERE name = ?`, []byte(name)).Scan(&end)
+	if mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+		err = nil
+	}
+	return end, err
 }

@@ -44,6 +44,7 @@ func (s *Store) Check(ctx context.Context) error {
 // A tagState is the state of a tag on all servers together.
 type tagState struct {
 	tag   segment.Tag
+	end   int64      // above its IDs, and those of a deleted tag of the name
 	n     int        // servers with the tag
 	lacks *adminConn // a server without the tag, or without its table; nil: all have it
 }
@@ -51,17 +52,24 @@ type tagState struct {
 func findState(ctx context.Context, conns []*adminConn, name string) (st tagState, err error) {
 	for _, a := range conns {
 		tags, err := a.tags(ctx, a.conn, name)
-		noTable := len(tags) > 0 && mysqlconn.IsNumber(err, mysqlconn.NoTable)
-		if err != nil && !noTable {
+		if len(tags) > 0 && mysqlconn.IsNumber(err, mysqlconn.NoTable) {
+			st.lacks, err = a, nil
+		}
+		var kept int64
+		if err == nil {
+			kept, err = a.keptEnd(ctx, name)
+		}
+		if err != nil {
 			return tagState{}, a.wrapErr(err)
 		}
-		if noTable || len(tags) == 0 {
+		if len(tags) == 0 {
 			st.lacks = a
 		}
 		for _, tag := range tags {
 			st.tag = join(st.tag, tag)
 			st.n++
 		}
+		st.end = max(st.end, st.tag.MaxID, kept)
 	}
 	return st, nil
 }
@@ -78,11 +86,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 		if err != nil {
 			return err
 		}
-		kept, err := keptEnd(ctx, conns, tag.Name)
-		if err != nil {
-			return err
-		}
-		tag.MaxID = max(tag.MaxID, have.tag.MaxID, kept)
+		tag.MaxID = max(tag.MaxID, have.end)
 		return write(ctx, conns, tag)
 	})
 }
@@ -90,7 +94,7 @@ func (s *Store) Create(ctx context.Context, tag segment.Tag) error {
 // write has every server know the tag so, and draw from tag.MaxID on.
 func write(ctx context.Context, conns []*adminConn, tag segment.Tag) error {
 	for _, a := range conns {
-		if err := a.place(ctx, tag, a.generation, a.share); err != nil {
+		if err := a.place(ctx, tag); err != nil {
 			return err
 		}
 	}
@@ -120,7 +124,9 @@ func (s *Store) alter(ctx context.Context, conns []*adminConn, name string, chan
 	case change.MaxID != nil && *change.MaxID < have.tag.MaxID && change.Force:
 		return segment.Tag{}, fmt.Errorf("%w: the counters of ticket servers cannot be lowered: create a tag with another name", leaf.ErrUnsupported)
 	case change.MaxID == nil && have.lacks != nil:
-		return segment.Tag{}, have.lacks.wrapErr(errLacksTag)
+		// To make the tag without knowing how far it was on the server would start it again there.
+		return segment.Tag{}, have.lacks.wrapErr(fmt.Errorf("%w: the server lacks the tag or its table, which the others have: "+
+			"set where all servers are to go on, above every ID of the tag", segment.ErrDamaged))
 	case change.IsZero():
 		return have.tag, nil
 	}
@@ -147,13 +153,6 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 }
 
 func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) error {
-	have, err := findState(ctx, conns, name)
-	if err == nil && have.n == 0 {
-		err = leaf.ErrUnknownTag
-	}
-	if err != nil {
-		return err
-	}
 	end, err := s.stop(ctx, conns, name)
 	if err != nil {
 		return err
@@ -176,7 +175,7 @@ func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) err
 
 // stop has all servers draw no more IDs of a tag, and returns a number above all that they drew. It
 // stays so until Delete or Alter with a MaxID succeeds.
-func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end int64, err error) {
+func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end int64, _ error) {
 	for _, a := range conns {
 		err := a.exec(ctx, deletedTable)
 		if err == nil { // it waits for the draws under way
@@ -187,37 +186,20 @@ func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end 
 		}
 	}
 	have, err := findState(ctx, conns, name)
-	if err == nil {
-		end, err = keptEnd(ctx, conns, name)
+	if err == nil && have.n == 0 {
+		err = leaf.ErrUnknownTag
 	}
-	if err != nil {
-		return 0, err
-	}
-	end = max(end, have.tag.MaxID)
-	if s.layout.Stride > 0 {
-		return end, nil
+	if err != nil || s.layout.Stride > 0 {
+		return have.end, err
 	}
 	for _, a := range conns {
 		drawn, err := a.mark(ctx, s.layout.table(name))
 		if err != nil && !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
 			return 0, a.wrapErr(err)
 		}
-		end = max(end, drawn)
+		have.end = max(have.end, drawn)
 	}
-	return end, nil
-}
-
-// keptEnd returns the end of a deleted tag, the highest of all servers; 0 without a deleted tag.
-func keptEnd(ctx context.Context, conns []*adminConn, name string) (end int64, err error) {
-	for _, a := range conns {
-		var kept int64
-		err := a.conn.QueryRowContext(ctx, `SELECT next_id FROM leaf_ticket_deleted WHERE name = ?`, []byte(name)).Scan(&kept)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) && !mysqlconn.IsNumber(err, mysqlconn.NoTable) {
-			return 0, a.wrapErr(err)
-		}
-		end = max(end, kept)
-	}
-	return end, nil
+	return have.end, nil
 }
 
 // Lift has a server, named as in [segment.Grant].Source, draw a tag's IDs from floor
@@ -240,7 +222,7 @@ func (s *Store) lift(ctx context.Context, tag, source string, floor int64) error
 				return errResized
 			}
 			if f.Stride == 0 {
-				return (&adminConn{member: m, conn: conn}).lift(ctx, f.table(tag), floor)
+				return liftTable(ctx, conn, f.table(tag), floor)
 			}
 			_, err := conn.ExecContext(ctx, `UPDATE leaf_ticket_tag SET next_id = GREATEST(next_id, ?) WHERE name = ? AND generation = ?`,
 				f.align(floor), []byte(tag), f.generation)

@@ -6,18 +6,12 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
-	"github.com/leaf-id/leaf/segment"
 )
 
 var (
 	// errResized: the server has left the generation that this client knows.
 	errResized = errors.New("the set of ticket servers is being changed, or was: once the resize is through, " +
 		"start again with the URL of all servers")
-
-	// errLacksTag: to make a tag on a server without knowing how far it was there
-	// would start it again.
-	errLacksTag = fmt.Errorf("%w: the server lacks the tag or its table, which the others have: set where all servers are to go on, "+
-		"above every ID of the tag", segment.ErrDamaged)
 
 	// errLeftOut: other callers have found out meanwhile that the server fails.
 	errLeftOut = errors.New("the server failed others a moment ago")

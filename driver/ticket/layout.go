@@ -83,10 +83,10 @@ type share struct {
 func (s share) align(floor int64) int64 {
 	block := floor / s.Stride
 	behind := (s.number - 1 - block%s.servers + s.servers) % s.servers
-	if behind == 0 {
+	switch {
+	case behind == 0:
 		return floor
-	}
-	if block > math.MaxInt64/s.Stride-behind {
+	case block > math.MaxInt64/s.Stride-behind:
 		return math.MaxInt64
 	}
 	return (block + behind) * s.Stride

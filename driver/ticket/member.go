@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,16 +53,14 @@ func newMembers(servers []Server) ([]*member, error) {
 	if len(servers) < 1 || len(servers) > MaxServers {
 		return nil, fmt.Errorf("%w: %d ticket servers", leaf.ErrInvalid, len(servers))
 	}
-	seen := make(map[string]bool)
 	members := make([]*member, 0, len(servers))
 	for _, server := range servers {
 		switch {
 		case server.DB == nil || server.Name == "":
 			return nil, fmt.Errorf("%w: a ticket server has no database or no name", leaf.ErrInvalid)
-		case seen[server.Name]:
+		case slices.ContainsFunc(members, func(m *member) bool { return m.Name == server.Name }):
 			return nil, fmt.Errorf("%w: server %s is named twice", leaf.ErrInvalid, server.Name)
 		}
-		seen[server.Name] = true
 		m := &member{Server: server}
 		for i := range m.gates {
 			m.gates[i] = make(sqlstore.Slots, 1)
@@ -69,20 +68,6 @@ func newMembers(servers []Server) ([]*member, error) {
 		members = append(members, m)
 	}
 	return members, nil
-}
-
-// within runs do on one connection, and discards an unfit connection.
-func (m *member) within(ctx context.Context, do func(*sql.Conn) error) error {
-	conn, err := m.DB.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	err = do(conn)
-	if errors.Is(err, sqlstore.ErrSession) {
-		sqlstore.Discard(conn)
-	}
-	return err
 }
 
 // facts are the properties of a server that the store needs, most of them from its table leaf_ticket.
@@ -99,10 +84,10 @@ type facts struct {
 }
 
 // read reads the table leaf_ticket, if the server has it.
-func (f *facts) read(ctx context.Context, conn *sql.Conn) error {
+func (f *facts) read(ctx context.Context, db sqlstore.Querier) error {
 	var version int
 	var members string
-	err := conn.QueryRowContext(ctx, `SELECT format, state, cluster, member, generation, servers, number, stride, table_per_tag, members
+	err := db.QueryRowContext(ctx, `SELECT format, state, cluster, member, generation, servers, number, stride, table_per_tag, members
 		FROM leaf_ticket WHERE one = 1`).Scan(&version, &f.state, &f.cluster, &f.id, &f.generation,
 		&f.servers, &f.number, &f.Stride, &f.TablePerTag, &members)
 	switch {
@@ -174,13 +159,13 @@ func losesCounters(version string) bool {
 }
 
 // checkTables refuses unfit tables.
-func (f *facts) checkTables(ctx context.Context, conn *sql.Conn, l Layout, tables ...string) error {
-	for _, table := range tables {
+func (f *facts) checkTables(ctx context.Context, conn *sql.Conn) error {
+	for _, table := range []string{"leaf_ticket", "leaf_ticket_tag"} {
 		if err := checkEngine(ctx, conn, table); err != nil {
 			return err
 		}
 	}
-	if l.shared() {
+	if f.shared() {
 		return f.checkTickets(ctx, conn, sharedTable)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -121,6 +122,7 @@ func (r *resizer) check(context.Context, *adminConn) error {
 	if len(r.lost) == 0 {
 		r.jump = 0
 	}
+	r.cluster = cmp.Or(r.cluster, rand.Text())
 	return r.complete(given)
 }
 
@@ -129,17 +131,24 @@ func (r *resizer) check(context.Context, *adminConn) error {
 func (r *resizer) complete(given map[string]*adminConn) error {
 	missing := make(map[string]bool)
 	for _, a := range r.conns {
+		lacks := false
+		var present *adminConn // although it is called lost
 		for i, member := range a.members {
-			if given[member] != nil {
-				continue
+			other := given[member]
+			switch {
+			case other == nil:
+				lacks, missing[member] = true, true
+			case slices.ContainsFunc(r.lost, other.isCalled):
+				present = other
 			}
-			if missing[member] = true; len(missing) > len(r.lost) {
+			if len(missing) > len(r.lost) {
 				return a.wrapErr(fmt.Errorf("%w: its set has a server number %d that was not named: name every server of the old set, "+
 					"those to be taken out too, and say of one whose data is gone for good that it is lost", leaf.ErrInvalid, i+1))
 			}
-			if err := r.checkLost(a.members, given); err != nil {
-				return err
-			}
+		}
+		if lacks && present != nil {
+			return present.wrapErr(fmt.Errorf("%w: it is not lost, it has the tables of the set: drop them if they came out of a backup, "+
+				"else call that one lost which is", leaf.ErrInvalid))
 		}
 	}
 	if len(missing) < len(r.lost) {
@@ -148,25 +157,11 @@ func (r *resizer) complete(given map[string]*adminConn) error {
 	return nil
 }
 
-// checkLost reports a lost server that is present, as one of these members: then another one is
-// missing.
-func (r *resizer) checkLost(members []string, given map[string]*adminConn) error {
-	for _, member := range members {
-		if a := given[member]; a != nil && slices.ContainsFunc(r.lost, a.isCalled) {
-			return a.wrapErr(fmt.Errorf("%w: it is not lost, it has the tables of the set: drop them if they came out of a backup, "+
-				"else call that one lost which is", leaf.ErrInvalid))
-		}
-	}
-	return nil
-}
-
 // prepare gives a server the tables, and a name that stays with its data.
 func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
-	if r.cluster == "" {
-		r.cluster = rand.Text()
-	}
+	a.Layout = r.layout
 	tables := []string{metaTable, tagTable}
-	if r.layout.shared() {
+	if a.shared() {
 		tables = append(tables, fmt.Sprintf(ticketTable, sharedTable))
 	}
 	for _, table := range tables {
@@ -174,7 +169,7 @@ func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
 			return err
 		}
 	}
-	if err := a.checkTables(ctx, a.conn, r.layout, "leaf_ticket", "leaf_ticket_tag"); err != nil {
+	if err := a.checkTables(ctx, a.conn); err != nil {
 		return a.wrapErr(err)
 	}
 	if a.state == "" {
@@ -183,7 +178,7 @@ func (r *resizer) prepare(ctx context.Context, a *adminConn) error {
 	if a.state != stateNew {
 		return nil
 	}
-	a.cluster, a.Layout = r.cluster, r.layout
+	a.cluster = r.cluster
 	return a.exec(ctx, `REPLACE INTO leaf_ticket (one, format, state, cluster, member, generation, servers, number, stride, table_per_tag, members)
 		VALUES (1, ?, ?, ?, ?, 0, 0, 0, ?, ?, '')`, format, stateNew, a.cluster, a.id, a.Stride, a.TablePerTag)
 }
@@ -200,7 +195,8 @@ func (r *resizer) stop(ctx context.Context, a *adminConn) error {
 // resize that died after its first start put that one server ahead by one.
 const lostGenerations = 1 << 20
 
-// read chooses the generation, and finds the tags of all servers and the highest counters.
+// read finds the tags of all servers and the highest counters. It chooses the generation and each
+// server's share.
 func (r *resizer) read(ctx context.Context, _ *adminConn) error {
 	r.generation = 1
 	r.known = make(map[string]segment.Tag)
@@ -218,6 +214,9 @@ func (r *resizer) read(ctx context.Context, _ *adminConn) error {
 	}
 	if r.highest > math.MaxInt64-r.jump {
 		return fmt.Errorf("%w: the highest counter is %d, and %d above it is none: choose a smaller jump", leaf.ErrOverflow, r.highest, r.jump)
+	}
+	for i, a := range r.servers { // generation 0: it issues nothing yet
+		a.share, a.generation = share{r.layout, int64(len(r.servers)), int64(i + 1)}, 0
 	}
 	return nil
 }
@@ -253,22 +252,17 @@ func (r *resizer) know(tag segment.Tag) {
 // returns, another resize lifts them.
 func (r *resizer) lift(ctx context.Context, a *adminConn) error {
 	if r.layout.shared() { // also without a tag
-		if err := a.lift(ctx, sharedTable, r.highest+r.jump); err != nil {
-			return err
+		if err := liftTable(ctx, a.conn, sharedTable, r.highest+r.jump); err != nil {
+			return a.wrapErr(err)
 		}
 	}
 	for _, tag := range r.known {
 		tag.MaxID += r.jump
-		if err := a.place(ctx, tag, 0, r.share(a)); err != nil { // generation 0: it issues nothing yet
+		if err := a.place(ctx, tag); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// share returns the share that a server is going to have.
-func (r *resizer) share(a *adminConn) share {
-	return share{Layout: r.layout, servers: int64(len(r.servers)), number: int64(slices.Index(r.servers, a) + 1)}
 }
 
 // start puts a server to work.
@@ -277,10 +271,9 @@ func (r *resizer) start(ctx context.Context, a *adminConn) error {
 	for _, a := range r.servers {
 		members = append(members, a.id)
 	}
-	s := r.share(a)
 	return a.both(ctx, `UPDATE leaf_ticket SET state = ?, cluster = ?, generation = ?, servers = ?, number = ?, members = ?`,
 		`UPDATE leaf_ticket_tag SET generation = ?`,
-		stateReady, r.cluster, r.generation, s.servers, s.number, strings.Join(members, " "), r.generation)
+		stateReady, r.cluster, r.generation, a.servers, a.number, strings.Join(members, " "), r.generation)
 }
 
 func (r *resizer) retire(ctx context.Context, a *adminConn) error {

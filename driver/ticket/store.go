@@ -13,6 +13,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/mysqlconn"
+	"github.com/leaf-id/leaf/internal/sqlstore"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -62,7 +63,7 @@ func (s *Store) Close() error {
 func (s *Store) Exists(ctx context.Context) (bool, error) {
 	for _, m := range s.members {
 		var f facts
-		err := m.within(ctx, func(conn *sql.Conn) error { return f.read(ctx, conn) })
+		err := f.read(ctx, m.DB)
 		if err != nil || f.state != "" && f.state != stateNew {
 			return err == nil, wrap(m.wrapErr(err), "look for the ticket store")
 		}
@@ -143,36 +144,44 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 	return grant, err
 }
 
-// use runs do on a connection of one server. It first checks an unknown server.
+// use runs do on a connection of one server. It first checks an unknown server, and discards an
+// unfit connection.
 func (s *Store) use(ctx context.Context, m *member, do func(*sql.Conn, *facts) error) error {
-	return m.within(ctx, func(conn *sql.Conn) (err error) {
-		f := m.facts.Load()
-		if f == nil {
-			if f, err = s.inspect(ctx, conn, m); err != nil {
-				return err
-			}
-		}
-		err = do(conn, f)
-		if errors.Is(err, errResized) {
-			m.facts.CompareAndSwap(f, nil)
-		}
+	conn, err := m.DB.Conn(ctx)
+	if err != nil {
 		return err
-	})
+	}
+	defer conn.Close()
+	f := m.facts.Load()
+	if f == nil {
+		f, err = s.inspect(ctx, conn, m)
+	}
+	if err == nil {
+		err = do(conn, f)
+	}
+	switch {
+	case errors.Is(err, errResized):
+		m.facts.CompareAndSwap(f, nil)
+	case errors.Is(err, sqlstore.ErrSession):
+		sqlstore.Discard(conn)
+	}
+	return err
 }
 
 // inspect checks a server and learns its properties.
 func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts, error) {
 	f := &facts{}
-	if err := f.checkServer(ctx, conn); err != nil {
-		return nil, err
+	err := f.checkServer(ctx, conn)
+	if err == nil {
+		err = f.fits(s.layout, int64(len(s.members)))
 	}
-	if err := f.fits(s.layout, int64(len(s.members))); err != nil {
-		return nil, err
+	if err == nil {
+		err = f.checkTables(ctx, conn)
 	}
-	if err := f.checkTables(ctx, conn, s.layout, "leaf_ticket_tag"); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.admit(m, f)
 	}
-	if err := s.admit(m, f); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	s.logger.Info("ticket server ready", "server", m.Name, "number", f.number, "of", f.servers,
