@@ -207,16 +207,21 @@ func TestResizeStopsOldClients(t *testing.T) {
 	for _, layout := range layouts() {
 		s := newSet(t, shared[:]...)
 		initSet(t, s.servers(t, 1, 2), layout, order)
-		old := open(t, s.servers(t, 1, 2), layout, patient)
+		old, idle := open(t, s.servers(t, 1, 2), layout, patient), open(t, s.servers(t, 1, 2), layout, patient)
 		var got drivertest.Ranges
 		drawFrom(t, old, &got, "1", "2")
+		drawFrom(t, idle, &got, "1", "2")
 		refused := 0
 		err := ticket.ResizeUntil(t.Context(), s.servers(t), layout, ticket.ResizeOptions{}, func(step string) error {
 			stage, server, _ := strings.Cut(step, " ")
 			if stage != "read" && (stage != "stop" && stage != "lift" || !strings.HasPrefix(server, "server3/")) {
 				return nil
 			}
-			for _, client := range []*ticket.Store{old, open(t, s.servers(t, 1, 2), layout, patient), open(t, s.servers(t), layout, patient)} {
+			clients := []*ticket.Store{old, open(t, s.servers(t, 1, 2), layout, patient), open(t, s.servers(t), layout, patient)}
+			if stage == "lift" {
+				clients = append(clients, idle) // it knows nothing of the resize yet
+			}
+			for _, client := range clients {
 				if g, err := client.Advance(t.Context(), "order", 1); err == nil {
 					t.Errorf("%v: drew %+v after %q", layout, g, stage)
 				}
@@ -224,7 +229,7 @@ func TestResizeStopsOldClients(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || refused != 9 {
+		if err != nil || refused != 10 {
 			t.Errorf("%v: %d, %v", layout, refused, err)
 		}
 		drawFrom(t, open(t, s.servers(t), layout, patient), &got, "1", "2", "3")
