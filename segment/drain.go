@@ -21,14 +21,16 @@ func (b *Buffer) Close(ctx context.Context) error {
 		return nil
 	}
 	b.closing = true
-	refill := b.refill
+	if b.refill != nil {
+		close(b.refill.closing)
+	}
+	busy := b.busy()
 	b.mu.Unlock()
 
 	quiet := true
-	if refill != nil {
-		close(refill.closing)
+	if busy != nil {
 		select {
-		case <-refill.done:
+		case <-busy:
 		case <-ctx.Done():
 			quiet = false
 		}
@@ -118,11 +120,27 @@ func (g *Grant) sameCounter(before Grant) bool {
 func (b *Buffer) abandon(err error) {
 	b.mu.Lock()
 	b.finish(err)
-	refill := b.refill
+	busy := b.busy()
 	b.mu.Unlock()
-	if refill != nil {
-		<-refill.done
+	if busy != nil {
+		<-busy
 	}
+}
+
+// busy returns a channel that is closed once no call to the store is in flight, nil if none is. The
+// buffer is over; b.mu is held.
+func (b *Buffer) busy() <-chan struct{} {
+	if b.refill != nil {
+		return b.refill.done
+	}
+	if q := b.strict.Load(); q != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.served != nil {
+			return q.served
+		}
+	}
+	return nil
 }
 
 // expire ends a buffer of a set, and drops it, if the store has never granted and no caller has

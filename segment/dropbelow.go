@@ -17,12 +17,23 @@ func (b *Buffer) dropBelow(below int64) (dropped int64) {
 	if b.end != nil {
 		return 0
 	}
-	b.cursorFloor.Store(b.floor)
+	dropped = b.dropStock(b.floor)
+	b.wakeAll()
+	if _, due := b.size(time.Now()); due && b.account.grants > 0 {
+		b.startRefill(context.Background())
+	}
+	return dropped
+}
+
+// dropStock drops the IDs below a limit that the buffer and its cursors have, and returns how many
+// the buffer had itself; b.mu is held.
+func (b *Buffer) dropStock(below int64) (dropped int64) {
+	b.cursorFloor.Store(below)
 	var kept []*span
 	for _, s := range append([]*span{b.current.Load()}, b.queue...) {
 		rest := s.seal() // late callers get nothing of s
 		b.account.retired += rest.Start - s.start
-		above := b.aboveFloor(rest)
+		above := aboveFloor(rest, below)
 		dropped += rest.Len() - above.Len()
 		if !above.Empty() || len(kept) == 0 {
 			kept = append(kept, s.cut(above))
@@ -35,16 +46,12 @@ func (b *Buffer) dropBelow(below int64) (dropped int64) {
 	b.queue = kept[1:]
 	b.current.Store(kept[0])
 	b.loan = nil
-	b.wakeAll()
-	if _, due := b.size(time.Now()); due && b.account.grants > 0 {
-		b.startRefill(context.Background())
-	}
 	return dropped
 }
 
-// aboveFloor returns the part of r that may be issued; b.mu is held.
-func (b *Buffer) aboveFloor(r leaf.Range) leaf.Range {
-	return leaf.Range{Start: max(r.Start, min(b.floor, r.End)), End: r.End}
+// aboveFloor returns the part of r that is not below floor.
+func aboveFloor(r leaf.Range, floor int64) leaf.Range {
+	return leaf.Range{Start: max(r.Start, min(floor, r.End)), End: r.End}
 }
 
 // DropBelow drops the set's IDs of tag below an ID; see Buffer.dropBelow.

@@ -203,7 +203,7 @@ func (b *Buffer) accept(grant Grant) {
 	}
 	b.notFailing()
 	b.health = storeHealth{}
-	usable := b.aboveFloor(grant.Range)
+	usable := aboveFloor(grant.Range, b.floor)
 	a.lost += grant.Range.Len() - usable.Len()
 	if !usable.Empty() {
 		s := spanOf(usable, originOf(grant))

@@ -385,7 +385,8 @@ func (s *Set) list(ctx context.Context, digest string, wanted map[string]struct{
 		}
 		if b := s.tags.get(tag.Name); b != nil {
 			tag.Name = b.tag // kept once
-			if b.missing {
+			anew := tag.Options.Stockless() != nil && b.strict.Load() == nil
+			if b.missing && !anew {
 				b.missing = false
 				missing--
 				b.setStep(tag.Step)

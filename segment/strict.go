@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ type strictQueue struct {
 
 	mu      sync.Mutex
 	waiting []*strictCall
-	serving bool // a goroutine takes from waiting
+	served  chan struct{} // nil, or a goroutine takes from waiting, and closes this at its end
 }
 
 // A strictCall is a caller that waits for n IDs.
@@ -120,8 +121,8 @@ func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 	c.ctx, c.done = wait, make(chan struct{})
 	q.mu.Lock()
 	q.waiting = append(q.waiting, c)
-	if !q.serving {
-		q.serving = true
+	if q.served == nil {
+		q.served = make(chan struct{})
 		go q.serve()
 	}
 	q.mu.Unlock()
@@ -155,7 +156,10 @@ func (q *strictQueue) next() (calls []*strictCall, n int64) {
 		}
 	}
 	q.waiting = later
-	q.serving = len(calls) > 0
+	if len(calls) == 0 {
+		close(q.served)
+		q.served = nil
+	}
 	return calls, n
 }
 
@@ -206,6 +210,9 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 	}
 	b.mu.Lock()
 	end := b.end
+	if end == nil && b.closing {
+		end = fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed)
+	}
 	b.mu.Unlock()
 	if end != nil {
 		return Grant{}, end
@@ -263,7 +270,7 @@ func (q *strictQueue) takeRun(ctx context.Context, n int64) (leaf.Range, error) 
 }
 
 // becomeStrict has the buffer issue by a queue from now on, because the store refused a stock; b.mu
-// is held.
+// is held. A stock that it has is that of a deleted tag with the same name.
 func (b *Buffer) becomeStrict(err error) {
 	b.account.grants++ // the tag exists
 	b.opts.loaded.Store(true)
@@ -280,7 +287,8 @@ func (b *Buffer) becomeStrict(err error) {
 		q.mask, q.noKey = b.opts.MaskKeys.open(b.tag, masked.mask)
 		q.end = TagOptions{OptionMask: masked.mask}.Used(0)
 	}
-	b.strict.Store(q)
+	b.strict.Store(q) // first: without a stock, callers wait for it
+	b.dropStock(math.MaxInt64)
 	b.wakeAll()
 }
 

@@ -225,6 +225,41 @@ func TestStrictDeleted(t *testing.T) {
 	})
 }
 
+// A tag with a stock, deleted and created again with strict order, loses that stock: the other servers
+// have larger IDs by then. The set learns of it by its next refill, or its next check.
+func TestStrictCreatedAgain(t *testing.T) {
+	for name, learn := range map[string]func(context.Context, *segment.Set) error{
+		"by a refill": func(ctx context.Context, set *segment.Set) error {
+			_, err := set.Take(ctx, "order", nil, 700)
+			return err
+		},
+		"by a check": func(context.Context, *segment.Set) error { time.Sleep(2 * time.Minute); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := memory.New()
+				if err := db.Store().Create(t.Context(), segment.Tag{Name: "order", MaxID: 1, Step: 1000}); err != nil {
+					t.Fatal(err)
+				}
+				set := segment.NewSet(db.Store(), nil)
+				defer set.Close(t.Context())
+				if id, err := set.Next(t.Context(), "order"); err != nil || id != 1 {
+					t.Fatal(id, err)
+				}
+				synctest.Wait()
+				if err := errors.Join(db.Store().Delete(t.Context(), "order"), db.Store().Create(t.Context(), strict), learn(t.Context(), set)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				g, err := set.Server().AdvanceStrict(t.Context(), "order", new(string), false, 1)
+				if id, err2 := set.Next(t.Context(), "order"); err != nil || err2 != nil || id != g.Range.End {
+					t.Errorf("%d follows %v, %v, %v", id, g.Range, err, err2)
+				}
+			})
+		})
+	}
+}
+
 // The order strict needs a store that keeps acknowledged writes; strict-lossy consents to others.
 func TestCheckStrict(t *testing.T) {
 	for _, tt := range []struct {
