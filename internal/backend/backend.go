@@ -42,8 +42,11 @@ type Backend struct {
 
 // The interfaces of a driver's side.
 type (
-	starter        interface{ Start() error } // before the first use
-	registryOpener interface {                // of a registry that depends on the process
+	starter interface { // of a store in this process
+		Start() error                // before the first use
+		Ready(context.Context) error // before Init
+	}
+	registryOpener interface { // of a registry that depends on the process
 		OpenRegistry(*RegistryOptions) (worker.Registry, error)
 	}
 	registryCreator interface{ InitRegistry(context.Context) error }

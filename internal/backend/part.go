@@ -21,8 +21,13 @@ type Part struct {
 // as it is, and the error wraps [io/fs.ErrExist]. It wraps [ErrNothingToCreate] where nothing has to
 // be created.
 func (p *Part) Init(ctx context.Context, tags ...segment.Tag) error {
-	if p.Unfit != nil {
-		return p.Unfit
+	if err := p.b.start(p); err != nil {
+		return err
+	}
+	if db, ok := p.b.DB.(starter); ok {
+		if err := db.Ready(ctx); err != nil {
+			return p.wrap(err)
+		}
 	}
 	if db, ok := p.b.DB.(registryCreator); ok && p.workers {
 		return p.wrap(db.InitRegistry(ctx))

@@ -15,7 +15,6 @@ import (
 	"github.com/leaf-id/leaf/driver/etcd"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/internal/cluster"
-	"github.com/leaf-id/leaf/segment"
 )
 
 // ClusterURL returns the URL of the member that c describes.
@@ -55,31 +54,10 @@ func openCluster(u *target) (*Backend, error) {
 	return newBackend(clusterDB{db, member}, nil)
 }
 
-// A clusterDB starts its member at the first use.
+// A clusterDB is the store and the registry in a cluster, and this process's member of that.
 type clusterDB struct {
 	*kv.DB
 	*cluster.Member
-}
-
-func (d clusterDB) Init(ctx context.Context, tags []segment.Tag) error {
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	return d.DB.Init(ctx, tags)
-}
-
-func (d clusterDB) InitRegistry(ctx context.Context) error {
-	if err := d.ready(ctx); err != nil {
-		return err
-	}
-	return d.DB.InitRegistry(ctx)
-}
-
-func (d clusterDB) ready(ctx context.Context) error {
-	if err := d.Start(); err != nil {
-		return err
-	}
-	return d.Ready(ctx)
 }
 
 func (d clusterDB) Close() error { return errors.Join(d.DB.Close(), d.Member.Close()) }
@@ -91,7 +69,10 @@ func RestoreCluster(ctx context.Context, b *Backend, snapshot []cluster.Pair, ju
 	if !ok {
 		return 0, fmt.Errorf("%w: URL %s is no cluster", leaf.ErrInvalid, b.Name)
 	}
-	if err := db.ready(ctx); err != nil {
+	if err := db.Start(); err != nil {
+		return 0, err
+	}
+	if err := db.Ready(ctx); err != nil {
 		return 0, err
 	}
 	var cells []kv.Cell

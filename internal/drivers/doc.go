@@ -2,6 +2,10 @@
 // table has one row for each scheme of a URL. The file of a driver has the grammar of its URLs:
 // hosts, parameters and errors. No package but this one knows a database.
 //
+// A driver reads all parameters by the methods of target, which keep the first fault, sets the key,
+// the hosts and the traits, and opens its database. [Open] reports the fault, and parameters that the
+// driver has not read.
+//
 // User names and passwords are percent-encoded; unreserved characters and "@" need no encoding.
 // docs/stores.md lists the parameters. Errors never contain a password.
 //

@@ -129,6 +129,14 @@ func TestMalformedServers(t *testing.T) {
 			t.Errorf("%s: %v, want %q", url, err, want)
 		}
 	}
+	for url, want := range map[string]string{
+		"mysql://h?layout=worker_node": "unknown parameter", "redis://h:x": "write redis://host:6379", "etcd:h": "write etcd://",
+	} {
+		_, err := drivers.ReadForeign(t.Context(), url, nil)
+		if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), url) != 1 {
+			t.Errorf("counters of %s: %v, want %q", url, err, want)
+		}
+	}
 	for _, url := range []string{"etcd://h?reclaim=machine", "redis://h?claim_delay=soon", "ticket+mysql://u:p@h/db", "postgres://h/db?reclaim=machine"} {
 		if err := drivers.CheckRegistry(url); !errors.Is(err, leaf.ErrInvalid) {
 			t.Errorf("%s: %v", url, err)
