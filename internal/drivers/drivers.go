@@ -153,18 +153,18 @@ func (u *target) complete(b *Backend) error {
 
 // CheckStore reports, wrapping [leaf.ErrInvalid], why a URL names no store. It contacts nothing.
 func CheckStore(rawURL string) error {
-	return check(rawURL, func(b *Backend) *Part { return &b.Tags })
-}
-
-// CheckRegistry is CheckStore for registries of worker IDs.
-func CheckRegistry(rawURL string) error {
-	return check(rawURL, func(b *Backend) *Part { return &b.Workers })
-}
-
-func check(rawURL string, part func(*Backend) *Part) error {
 	b, err := Open(rawURL, nil)
 	if err != nil {
 		return err
 	}
-	return errors.Join(part(b).Unfit, b.Close())
+	return errors.Join(b.Tags.Unfit, b.Close())
+}
+
+// CheckRegistry is CheckStore for registries of worker IDs.
+func CheckRegistry(rawURL string) error {
+	b, err := Open(rawURL, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Workers.Unfit, b.Close())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/redis"
@@ -136,4 +137,34 @@ func TestTicketRefuses(t *testing.T) {
 		two + "?a=%zz":                                 "parameters",
 		"ticket+mysql://u:sesame@h1/db,u@h2/db?tls=no": "server 1: tls",
 	})
+}
+
+// A server asks each host of a URL by itself, a replica too.
+func TestPostgresHostAlone(t *testing.T) {
+	for _, url := range []string{
+		"postgres://u:p@h1,h2:9/db?target_session_attrs=primary", "postgres://[::1],h/db", "postgres://u@/db?host=/a,/b&port=5,6",
+	} {
+		config := func(only string) *pgx.ConnConfig {
+			u, err := find(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.only = only
+			cfg, err := u.postgresConfig()
+			if err := errors.Join(u.err, err); err != nil {
+				t.Fatalf("%q of %s: %v", only, url, err)
+			}
+			return cfg
+		}
+		all := config("")
+		if len(postgresHosts(all)) != 2 {
+			t.Errorf("%s: hosts %v", url, postgresHosts(all))
+		}
+		for _, only := range postgresHosts(all) {
+			alone := config(only)
+			if hosts := postgresHosts(alone); len(hosts) != 1 || hosts[0] != only || alone.ValidateConnect != nil {
+				t.Errorf("%s of %s: hosts %v, validates %v", only, url, hosts, alone.ValidateConnect != nil)
+			}
+		}
+	}
 }

@@ -193,6 +193,7 @@ func TestRegistryMalformed(t *testing.T) {
 		"zookeeper://h:x":                         "a host or its port is malformed",
 		"zookeeper://h?layout=java":               `layout "java" is neither pool, nor leaf`,
 		"zookeeper://h?layout=leaf":               "needs name=…, the leaf.name",
+		"zookeeper://h?layout=leaf&naem=n":        "did you mean name?",
 		"zookeeper://h?port=1":                    "ip and port are for layout=leaf",
 		"zookeeper://h?layout=leaf&name=":         "cannot be part of a path",
 		"zookeeper://h?name=a/b":                  "cannot be part of a path",
