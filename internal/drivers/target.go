@@ -134,28 +134,6 @@ func (u *target) malformed(format string, args ...any) {
 	u.fail(invalid("%s%s: write %s", u.part, fmt.Sprintf(format, args...), u.form))
 }
 
-// hosts returns the hosts of a URL with several. Each is the same URL with one host.
-func (u *target) hosts() (all []backend.Host) {
-	if len(u.apart) < 2 {
-		return nil
-	}
-	for _, name := range u.apart {
-		all = append(all, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
-			one := newTarget(u.driver, u.rest)
-			one.only, one.log = name, u.log
-			b, err := one.backend(name)
-			if err != nil {
-				return nil, err
-			}
-			defer b.Close()
-			return b.DB.(interface {
-				Identities(context.Context) (map[string]string, error)
-			}).Identities(ctx)
-		}})
-	}
-	return all
-}
-
 // nearest returns the most likely intended one of names, or "".
 func nearest(text string, names []string) string {
 	best, least := "", 3 // more than two typing errors are no typing error
@@ -233,13 +211,35 @@ func (u *target) cluster(port string) (hosts []string, path string) {
 	return hosts, path
 }
 
-// servers returns the hosts to open.
+// servers returns the hosts to open: all of a list, or the only one.
 func (u *target) servers(list, defaultPort string) []string {
 	hosts := u.hostPorts(list, defaultPort)
 	if u.only != "" {
 		return []string{u.only}
 	}
 	return hosts
+}
+
+// hosts returns the hosts of a URL with several. Each opens the same URL with one host.
+func (u *target) hosts() (all []backend.Host) {
+	if len(u.apart) < 2 {
+		return nil
+	}
+	for _, name := range u.apart {
+		all = append(all, backend.Host{Name: name, Identities: func(ctx context.Context) (map[string]string, error) {
+			one := newTarget(u.driver, u.rest)
+			one.only, one.log = name, u.log
+			b, err := one.backend(name)
+			if err != nil {
+				return nil, err
+			}
+			defer b.Close()
+			return b.DB.(interface {
+				Identities(context.Context) (map[string]string, error)
+			}).Identities(ctx)
+		}})
+	}
+	return all
 }
 
 // hostPorts returns host:port, in small letters, for each of several hosts with or without a port.
