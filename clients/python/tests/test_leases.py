@@ -1,10 +1,12 @@
 """Runs against the server at LEAF_URL, and against servers of its own made from LEAF_BIN."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import threading
 import time
+import traceback
 import unittest
 import unittest.mock
 
@@ -42,6 +44,37 @@ class Server:
         self.process.kill()
         self.process.wait()
         self.log.close()
+
+
+class Child:
+    """A child of a fork, which runs a function and passes lines on to its parent."""
+
+    def __init__(self, test, run):
+        self.test = test
+        read, write = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            status = 1
+            try:
+                signal.alarm(60)  # ends a child that hangs
+                run(lambda text: os.write(write, (text + "\n").encode()))
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(write)
+        self.lines = os.fdopen(read)
+
+    def __enter__(self):
+        return self
+
+    def line(self):
+        return self.lines.readline().rstrip()
+
+    def __exit__(self, *_):
+        self.lines.close()
+        self.test.assertEqual(os.waitpid(self.process, 0)[1], 0)
 
 
 class Leases(unittest.TestCase):
@@ -148,26 +181,100 @@ class Leases(unittest.TestCase):
 
     def test_fork(self):
         name = pool("py-fork", worker=2)
-        g = Snowflake([URL], name)
+        g = Snowflake([URL], name, wait=20)
         mine = [g.next() for _ in range(100)]
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                os.write(write, " ".join(str(g.next()) for _ in range(100)).encode())
-                g.close()
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(write)
-        with os.fdopen(read) as pipe:
-            theirs = [int(i) for i in pipe.read().split()]
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+        def take(say):
+            say(" ".join(str(g.next()) for _ in range(100)))
+            g.close()
+
+        with Child(self, take) as child:
+            theirs = [int(i) for i in child.line().split()]
         mine += [g.next() for _ in range(100)]
         g.close()
         self.assertEqual(len(theirs), 100)
         self.assertFalse(set(mine) & set(theirs))
+
+    def test_fork_without_free_worker_id(self):
+        """Calls of a child wait, and fail as those of its parent would. They all share one claim at a time."""
+        name, calls = pool("py-fork-full", worker=1), []
+        g, other = Snowflake([URL], name, wait=2, on_call=calls.append), WorkerLease([URL], name)
+        g.next()
+
+        def take(say):
+            errors = []
+
+            def fails():
+                try:
+                    g.next()
+                except LeafError as err:
+                    errors.append(f"{err.reason}/{err.__cause__.reason}")
+
+            calls.clear()
+            threads = [threading.Thread(target=fails) for _ in range(20)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            say(f"{len(errors)} {set(errors)} {len(calls) < len(errors)}")
+            while True:
+                try:
+                    made = g.layout.decode(g.next()).worker
+                    break
+                except LeafError as err:
+                    assert err.reason == "NO_WORKER_ID", err
+            say(f"{made} {g.lease.worker}")
+            g.close()
+
+        with Child(self, take) as child:
+            self.assertEqual(child.line(), "20 {'NO_WORKER_ID/NO_FREE_WORKER_ID'} True")
+            other.close()
+            self.assertEqual(child.line(), f"{other.worker} {other.worker}")
+        g.close()
+
+    def test_fork_with_silent_server(self):
+        """A call of a child waits no longer than any other for a server that does not answer."""
+        with tempfile.TemporaryDirectory() as data:
+            server, calls = Server(data), []
+            g = Snowflake([server.url], pool("py-fork-silent", server.url), wait=0.2, timeout=20, on_call=calls.append)
+
+            def take(say):
+                calls.clear()
+                for call in (g.next, lambda: g.lease):
+                    try:
+                        call()
+                    except LeafError as err:
+                        say(f"{err.reason} {len(calls)}")
+                while g._lease is None:
+                    time.sleep(0.01)
+                g.next()
+                say("done")
+                g.close()
+
+            server.process.send_signal(signal.SIGSTOP)
+            try:
+                with Child(self, take) as child:
+                    self.assertEqual(child.line(), "NO_WORKER_ID 0")
+                    self.assertEqual(child.line(), "NO_WORKER_ID 0")
+                    server.process.send_signal(signal.SIGCONT)
+                    self.assertEqual(child.line(), "done")
+                g.close()
+            finally:
+                server.kill()
+
+    def test_fork_within_use(self):
+        """A child may ask for its parent's lease, whatever other threads do at the fork."""
+        lease = WorkerLease([URL], pool("py-fork-use"))
+
+        def take(say):
+            say(str(lease.use(lease.now())))
+            lease.seal()
+            lease.close()
+
+        with lease._lock, Child(self, take) as child:
+            self.assertEqual(child.line(), "False")
+        self.assertTrue(lease.use(lease.now()))
+        lease.close()
 
 
 if __name__ == "__main__":

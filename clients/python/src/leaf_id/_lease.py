@@ -153,8 +153,10 @@ class WorkerLease:
         """Reports whether an ID with this time, or with the times up to last, may be returned, and
         remembers the latest time for the release. Call it after the ID was made."""
         last = time if last is None else last
+        if os.getpid() != self.pid:  # before the lock, which another thread of the parent may have held at the fork
+            return False
         with self._lock:
-            if self._sealed or time < self.floor or last >= self.limit or os.getpid() != self.pid:
+            if self._sealed or time < self.floor or last >= self.limit:
                 return False
             if self._used is None or last > self._used:
                 self._used = last
@@ -162,6 +164,8 @@ class WorkerLease:
 
     def seal(self) -> None:
         """Ends the use of the lease: use returns False from now on."""
+        if os.getpid() != self.pid:
+            return  # it does already
         with self._lock:
             self._sealed = True
         self._ended.set()

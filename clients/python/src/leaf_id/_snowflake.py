@@ -21,7 +21,7 @@ class Snowflake:
     It renews the lease, and claims another one when that fails. It compares the time inside each ID
     with the lease before it returns the ID, so a process that was paused makes no old IDs. Its time is
     that of the registry, counted by the monotonic clock: the date of this machine does not matter.
-    Several threads may use it. A child of a fork claims a lease of its own.
+    Several threads may use it. The first call in a child of a fork claims a lease of the child's own.
     """
 
     def __init__(
@@ -34,7 +34,6 @@ class Snowflake:
         self._servers, self._pool, self._options = servers, pool, options
         self._wait = wait
         self._closed = False
-        self._error: Optional[LeafError] = None  # why there is no lease
         self._begin()
         self._take(self._first_claim(start_wait))
         watch(self)
@@ -43,9 +42,11 @@ class Snowflake:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # another lease, a later limit, or the end
         self._lease: Optional[WorkerLease] = None
+        self._error: Optional[LeafError] = None  # why there is no lease
+        self._claimer: Optional[threading.Thread] = None  # in the child of a fork
 
     def forked(self) -> None:
-        self._begin()  # the lease is the parent's
+        self._begin()  # the lease is the parent's; many children need none, so the first call claims one
 
     def _claim(self) -> WorkerLease:
         return WorkerLease(self._servers, self._pool, on_lost=self._replace, on_renewed=self._signal, **self._options)
@@ -96,10 +97,10 @@ class Snowflake:
         """Returns an ID, or a negative number and why a call fails unless that changes."""
         if self._closed:
             raise LeafError("the generator is closed", reason="CLOSED")
-        if self._lease is None:  # after a fork
-            self._take(self._claim())
         lease = self._lease
-        assert lease is not None
+        if lease is None:
+            self._start_claim()
+            return -1, self._no_lease()
         layout = lease.layout
         now = lease.now()
         tick, sequence = self._candidate(layout, now)
@@ -130,13 +131,20 @@ class Snowflake:
             return LeafError(text, reason="NO_WORKER_ID")
         return again(self._error, f"{text}: {self._error}", "NO_WORKER_ID")
 
+    def _start_claim(self) -> None:
+        """Has a thread claim the first lease of a child. The lock is held, so it must not be this one."""
+        if self._claimer is None or not self._claimer.is_alive():
+            self._claimer = threading.Thread(target=self._replace, name="leaf-claim", daemon=True)
+            self._claimer.start()
+
     def _signal(self) -> None:
         with self._changed:
             self._error = None
             self._changed.notify_all()
 
-    def _replace(self, why: LeafError) -> None:
-        """Claims another lease, in the thread that renewed the lost one, and gives that back."""
+    def _replace(self, why: Optional[LeafError] = None) -> None:
+        """Claims another lease, in the thread that renewed the lost one, and gives that back; or the first
+        lease of a child."""
         pid, failures = os.getpid(), 0
         while not self._closed and os.getpid() == pid:
             try:
@@ -165,10 +173,12 @@ class Snowflake:
     @property
     def lease(self) -> WorkerLease:
         """The present lease, for figures."""
-        with self._lock:
+        with self._changed:
+            if self._lease is None and not self._closed:
+                self._start_claim()
+                self._changed.wait_for(lambda: self._lease is not None or self._closed, self._wait)
             if self._lease is None:
-                self._take(self._claim())
-            assert self._lease is not None
+                raise self._no_lease()
             return self._lease
 
     def close(self) -> None:
