@@ -179,6 +179,13 @@ var mutants = []mutant{
 			return g, err
 		}
 	}), []string{"catalog/strict order"}},
+	{"names no server in a strict grant", onAdvance(func(s *kv.Store) advanceFunc {
+		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+			g, err := s.Advance(ctx, tag, n)
+			g.Server = "one"
+			return g, err
+		}
+	}), []string{"catalog/strict order"}},
 	{"has a stock of a tag with periods", onAdvance(func(s *kv.Store) advanceFunc {
 		return func(ctx context.Context, tag string, n int64) (segment.Grant, error) {
 			g, err := s.Advance(ctx, tag, n)

@@ -261,7 +261,8 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	if err := checkTable(s, known, p.table); err != nil {
 		return nil, err
 	}
-	if known.mayLose() {
+	known.dialect.Lossy = known.mayLose()
+	if !known.agreed {
 		known.dialect.Server = `CAST(@@server_id AS CHAR)`
 	}
 	if p.table.Identified {

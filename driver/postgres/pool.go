@@ -47,12 +47,8 @@ func newDialect(f *facts) *sqlstore.Dialect {
 	if f.kind == cockroach { // which compares by bytes, and knows no other way to say so
 		names = "text"
 	}
-	server := ""
-	if f.mayLose() {
-		server = f.server
-	}
 	return &sqlstore.Dialect{
-		Server: server,
+		Server: f.server, Lossy: f.mayLose(),
 		// A query prepares nothing that outlives it, in one round trip: a pooler may have
 		// another session serve the next.
 		Bind: func(query string, args []any) (string, []any) {

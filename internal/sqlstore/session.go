@@ -35,7 +35,8 @@ type Dialect struct {
 	DeletedTable string // the statement that creates leaf_deleted, unless it is there
 	OptionTable  string // the statement that creates leaf_option, unless it is there
 	StrictTable  string // the statement that creates leaf_strict, unless it is there
-	Server       string // an expression for the server, a text, where it can lose commits; empty: it cannot
+	Server       string // an expression for the server, a text; empty: no other one takes over without commits
+	Lossy        bool   // commits can be lost
 	Mark         string // the statement that records in leaf_store, for Has, that the table $2 has rows; $1 is the row
 
 	StoreTable   string // the name of the table leaf_store; empty: that

@@ -31,7 +31,7 @@ func (s *Session) AdvanceStrict(name, period string, masked bool, n int64) (g se
 	}
 	period, err = r.options.PeriodOf(period, time.Now())
 	if err == nil {
-		err = r.options.CheckStrict(false, masked) // before the first change
+		err = r.options.CheckStrict(s.Lossy, masked)
 	}
 	if err != nil {
 		return segment.Grant{}, Refusal{err}
@@ -53,9 +53,6 @@ func (s *Session) AdvanceStrict(name, period string, masked bool, n int64) (g se
 	g = segment.Grant{Step: max(r.step.V, 1), Period: period, Source: period}
 	err = s.QueryRow(`SELECT max_id, `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)+` FROM leaf_strict WHERE name = $1`, counter).
 		Scan(&g.Range.End, &g.Store, &g.Server)
-	if err == nil {
-		err = r.options.CheckStrict(g.Server != "", masked)
-	}
 	g.Range.Start = g.Range.End - n
 	return g, err
 }
