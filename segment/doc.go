@@ -44,7 +44,8 @@
 // A tag with strict order, periods or a mask has no stock. The store refuses its Advance, so that
 // a caller without knowledge of such tags gets an error; see [StrictStore] and [MaskedStore]. Callers that
 // wait share one call to the store, for exactly their number of IDs. A caller never joins a call
-// under way.
+// under way. A failed call fails its callers at once, without a back-off: the next call is that of
+// the next caller.
 //
 // The numbers of a tag with a mask leave the process only hidden: by the key that the tag's option
 // names, and whose fingerprint it has. Without that key the process does not call the store. The mask

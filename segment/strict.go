@@ -116,9 +116,10 @@ func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 	if ctx.Err() != nil {
 		return Grant{}, fmt.Errorf("take IDs of %q: %w: %w", q.buffer.tag, ErrStrict, context.Cause(ctx))
 	}
-	wait, cancel := context.WithTimeoutCause(ctx, q.buffer.opts.Wait, errWaited)
-	defer cancel()
-	c.ctx, c.done = wait, make(chan struct{})
+	var leave context.CancelFunc
+	c.ctx, leave = context.WithCancel(ctx)
+	defer leave()
+	c.done = make(chan struct{})
 	q.mu.Lock()
 	q.waiting = append(q.waiting, c)
 	if q.served == nil {
@@ -126,18 +127,28 @@ func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 		go q.serve()
 	}
 	q.mu.Unlock()
-	select {
-	case <-c.done:
-		if c.err != nil {
-			return Grant{}, c.err
+	for left := q.buffer.opts.Wait; left > 0; left = q.patience() {
+		select {
+		case <-c.done:
+			if c.err != nil {
+				return Grant{}, c.err
+			}
+			return q.hide(c.got)
+		case <-ctx.Done():
+			return Grant{}, fmt.Errorf("wait for IDs of %q: %w", q.buffer.tag, context.Cause(ctx))
+		case <-time.After(left):
 		}
-		return q.hide(c.got)
-	case <-wait.Done():
-	}
-	if cause := context.Cause(wait); !errors.Is(cause, errWaited) {
-		return Grant{}, fmt.Errorf("wait for IDs of %q: %w", q.buffer.tag, cause)
 	}
 	return Grant{}, q.buffer.exhausted(nil)
+}
+
+// patience returns how long a caller who has waited for [Options.Wait] waits on, because the store
+// has delivered to others meanwhile.
+func (q *strictQueue) patience() time.Duration {
+	b := q.buffer
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opts.Wait - time.Since(b.account.lastAt)
 }
 
 // next takes the callers of the next call to the store, and leaves out vanished ones. Without

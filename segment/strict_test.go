@@ -119,6 +119,34 @@ func TestStrictWithoutStore(t *testing.T) {
 	})
 }
 
+// Callers who need several calls to the store wait for longer than [segment.Options.Wait] while the
+// store delivers.
+func TestStrictWaitsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &strictStore{next: 1, held: make(chan error)}
+		b := segment.NewBuffer(s, "order", nil)
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if _, err := b.Take(t.Context(), nil, 10_000); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 5 {
+			time.Sleep(segment.DefaultWait * 9 / 10)
+			s.held <- nil
+		}
+		wg.Wait()
+		start := time.Now()
+		if _, err := b.Next(t.Context()); !errors.Is(err, leaf.ErrExhausted) || time.Since(start) != segment.DefaultWait {
+			t.Errorf("the store hangs: %v after %v", err, time.Since(start))
+		}
+		s.held <- nil // to none
+		synctest.Wait()
+	})
+}
+
 // Several sets over one store issue in order, without a gap, by every method.
 func TestStrictSets(t *testing.T) {
 	db := memory.New()
