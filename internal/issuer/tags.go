@@ -180,10 +180,9 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete tag %q: %w", name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	before := t.before(ctx, name)
-	err = t.segments.Forget(name, func() error {
+	var before *segment.Tag
+	err = t.forget(ctx, name, func(ctx context.Context) error {
+		before = t.before(ctx, name)
 		if mark := t.segments.Known(name); mark > 0 && (before == nil || before.MaxID < mark) {
 			_, err := catalog.Alter(ctx, name, segment.Change{MaxID: &mark})
 			if err != nil && !errors.Is(err, leaf.ErrRegression) { // the counter is higher
@@ -197,6 +196,18 @@ func (t *Tags) Delete(ctx context.Context, name string) error {
 	}
 	audit(ctx, t.log, "tag deleted", before, nil, "tag", name)
 	return nil
+}
+
+// forget runs a change that must not look like lost writes, once the calls to the store before it
+// have ended.
+func (t *Tags) forget(ctx context.Context, name string, change func(context.Context) error) error {
+	return t.segments.Forget(name, func() error { return inTime(ctx, change) })
+}
+
+func inTime(ctx context.Context, change func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	return change(ctx)
 }
 
 // A Change says what [Tags.Alter] is to change; nil fields stay as they are.
@@ -234,18 +245,18 @@ func (t *Tags) Alter(ctx context.Context, name string, c Change) (segment.Tag, e
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
 	tag := segment.Tag{Name: name}
 	if !c.Change.IsZero() {
 		if tag, err = t.alter(ctx, name, c.Change); err != nil {
 			return segment.Tag{}, err
 		}
 	}
-	if c.RaiseBy != nil {
-		return t.raise(ctx, tag, *c.RaiseBy)
+	if c.RaiseBy == nil {
+		return tag, nil
 	}
-	return tag, nil
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	return t.raise(ctx, tag, *c.RaiseBy)
 }
 
 func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (segment.Tag, error) {
@@ -253,16 +264,17 @@ func (t *Tags) alter(ctx context.Context, name string, change segment.Change) (s
 	if err != nil {
 		return segment.Tag{}, fmt.Errorf("alter tag %q: %w", name, err)
 	}
-	before := t.before(ctx, name)
+	var before *segment.Tag
 	var tag segment.Tag
-	alter := func() (err error) {
+	alter := func(ctx context.Context) (err error) {
+		before = t.before(ctx, name)
 		tag, err = catalog.Alter(ctx, name, change)
 		return err
 	}
 	if change.Force && change.MaxID != nil {
-		err = t.segments.Forget(name, alter)
+		err = t.forget(ctx, name, alter)
 	} else {
-		err = alter()
+		err = inTime(ctx, alter)
 	}
 	if err != nil {
 		return segment.Tag{}, t.failed(err)

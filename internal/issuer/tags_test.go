@@ -26,9 +26,11 @@ import (
 type recorder struct {
 	forgotten []string
 	known     int64
+	busy      time.Duration // how long Forget waits for calls in flight
 }
 
 func (r *recorder) Forget(tag string, change func() error) error {
+	time.Sleep(r.busy)
 	err := change()
 	if err == nil {
 		r.forgotten = append(r.forgotten, tag)
@@ -219,6 +221,20 @@ func (s *single) Alter(ctx context.Context, name string, change segment.Change) 
 
 func (s *single) Lift(context.Context, string, string, int64) error {
 	return errors.New("no server has answered yet")
+}
+
+// The time for a change begins once the calls in flight have ended.
+func TestChangesAfterALongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		f.segments.busy = time.Minute
+		if _, err := f.Alter(t.Context(), "order", issuer.Change{Change: segment.Change{MaxID: new(int64(5)), Force: true}}); err != nil {
+			t.Error(err)
+		}
+		if err := f.Delete(t.Context(), "order"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A billion tickets are not drawn one by one.
