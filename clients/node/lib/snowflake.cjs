@@ -122,14 +122,14 @@ class LeafSnowflake {
 
 	/** Claims a lease, and waits if there may be one soon: a stopped process may have been ahead of the clock. */
 	async #firstClaim(startWait) {
-		const deadline = Date.now() + startWait
+		const deadline = performance.now() + startWait
 		for (let tries = 0; ; tries++) {
 			try {
 				this.#current = new Sequence(await this.#claim())
 				return
 			} catch (err) {
 				const soon = err.status === 503 || err.reason === 'UNAVAILABLE' || err.reason === 'CONFLICT'
-				if (!soon || Date.now() + pause(tries) > deadline) {
+				if (!soon || performance.now() + pause(tries) > deadline) {
 					throw err
 				}
 				await new Promise(resolve => setTimeout(resolve, pause(tries)))
