@@ -253,7 +253,7 @@ func (l *linear) check(t *testing.T, seed uint64) {
 			t.Errorf("%v\nreplay: LEAF_SEED=%d go test -run '%s$' .", c.err, seed, t.Name())
 		}
 		if dir := os.Getenv("LEAF_REPORT"); dir != "" {
-			found := labcheck.Search{Test: t.Name(), Calls: c.of.Len(), Undecided: errors.Is(c.err, labcheck.ErrUndecided)}
+			found := labcheck.Search{Test: t.Name(), Seed: seed, Calls: c.of.Len(), Undecided: errors.Is(c.err, labcheck.ErrUndecided)}
 			if err := found.Save(dir); err != nil {
 				t.Error(err)
 			}

@@ -37,6 +37,7 @@ func Simulated(dir string) ([]Schedules, error) { return readLines[Schedules](di
 // A Search is one that looked for an order of the calls to a real store.
 type Search struct {
 	Test      string `json:"test"`
+	Seed      uint64 `json:"seed"`
 	Calls     int    `json:"calls"`
 	Undecided bool   `json:"undecided"`
 }
