@@ -45,9 +45,7 @@ func TestTakenPortCostsNoStart(t *testing.T) {
 	t.Parallel()
 	all := nodes(t, 2)
 	all[0].mustStart(t)
-	if _, err := admin(t, all[0]).Add(t.Context(), all[1].addr); err != nil {
-		t.Fatal(err)
-	}
+	add(t, all[0], all[1])
 	taken, err := net.Listen("tcp", all[1].addr)
 	if err != nil {
 		t.Fatal(err)

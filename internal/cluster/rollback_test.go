@@ -93,15 +93,11 @@ func TestRolledBackMemberIsRefused(t *testing.T) {
 	if got := read(t, all[2]); got != "200" {
 		t.Errorf("read %q, want 200", got)
 	}
-	if err := admin(t, all[0]).Remove(t.Context(), all[1].addr); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, all[0], all[1])
 	if err := os.RemoveAll(all[1].config.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin(t, all[0]).Add(t.Context(), all[1].addr); err != nil {
-		t.Fatal(err)
-	}
+	add(t, all[0], all[1])
 	all[1].mustStart(t)
 	if got := read(t, all[1]); got != "200" {
 		t.Errorf("the member that replaces it has %q, want 200", got)

@@ -21,9 +21,7 @@ func TestAddedServerHasNoVote(t *testing.T) {
 	t.Parallel()
 	all := nodes(t, 2)
 	all[0].mustStart(t)
-	if _, err := admin(t, all[0]).Add(t.Context(), all[1].addr); err != nil {
-		t.Fatal(err)
-	}
+	add(t, all[0], all[1])
 	if _, err := all[0].member.Client().Put(t.Context(), "counter", "1"); err != nil {
 		t.Errorf("a write after the addition: %v", err)
 	}
