@@ -166,12 +166,12 @@ func (b *Buffer) badCount(n int) error {
 
 // take is Take where the caller has reserved r, which may be empty, of s.
 func (b *Buffer) take(ctx context.Context, dst []leaf.Range, s *span, r leaf.Range, n int64) ([]leaf.Range, error) {
-	out := dst
+	out, all := dst, n
 	var timer *time.Timer
 	delivered := false // the store is alive: it has delivered while the call waited
 	for {
 		if q := b.strict.Load(); q != nil {
-			g, err := q.take(ctx, "", n)
+			g, err := q.take(ctx, "", all) // IDs in out are those of a deleted tag
 			if err != nil {
 				return dst, err
 			}

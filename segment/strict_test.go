@@ -307,6 +307,34 @@ func TestCheckStrict(t *testing.T) {
 	}
 }
 
+// A recreated is a strictStore whose tag was a usual one at the first grant.
+type recreated struct {
+	strictStore
+	granted bool
+}
+
+func (s *recreated) Advance(ctx context.Context, tag string, n int64) (segment.Grant, error) {
+	if s.granted {
+		return s.strictStore.Advance(ctx, tag, n)
+	}
+	s.granted = true
+	return segment.Grant{Range: leaf.Range{Start: 1, End: 1001}, Step: 10}, nil
+}
+
+// A batch that has begun with IDs of a deleted tag has all its IDs of the new one.
+func TestStrictInTheMiddleOfABatch(t *testing.T) {
+	s := &recreated{strictStore: strictStore{next: 5001}}
+	b := segment.NewBuffer(s, "order", nil)
+	defer b.Close(t.Context())
+	if id, err := b.Next(t.Context()); err != nil || id != 1 {
+		t.Fatal(id, err)
+	}
+	got, err := b.Take(t.Context(), nil, 1500)
+	if want := []leaf.Range{{Start: 5001, End: 6501}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
 // A caller that finds no stock just before the store refuses to give one does not wait for it.
 func TestStrictMeanwhile(t *testing.T) {
 	store := newStore(t, 1, 10)
