@@ -228,12 +228,20 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %v", name, got, err, tt.want)
 		}
 	}
+	for _, ranges := range [][]*leafv1.Range{nil, {{Start: 1, End: 2}}, {{Start: 1, End: 4}}, {{}, {Start: 1, End: 3}}} {
+		f.set(says(&leafv1.TakeResponse{Ranges: ranges}, nil))
+		got, err1 := c.Take(ctx, "", "a", 2)
+		issued, err2 := c.Issue(ctx, &leafv1.TakeRequest{}, 2)
+		if err1 == nil || err2 == nil || got != nil || issued.Ranges != nil {
+			t.Errorf("%v is taken for two IDs: %v, %v", ranges, err1, err2)
+		}
+	}
 	f.set(says(&leafv1.AlterTagResponse{Tag: &leafv1.Tag{Name: "a"}}, nil))
 	if _, err := s.Alter(ctx, "a", segment.Change{Step: &one, Options: segment.TagOptions{"x": "y"}}); !errors.Is(err, leaf.ErrUnsupported) {
 		t.Errorf("a lost change: %v", err)
 	}
 	for _, r := range []*leafv1.TakeRequest{{}, {Period: "2026"}} {
-		f.set(says(&leafv1.TakeResponse{Period: "2026"}, nil)) // the present one, too
+		f.set(says(&leafv1.TakeResponse{Period: "2026", Ranges: []*leafv1.Range{{Start: 1, End: 2}}}, nil)) // the present one, too
 		if _, err := c.Issue(ctx, r, 1); err != nil {
 			t.Errorf("%v: %v", r, err)
 		}

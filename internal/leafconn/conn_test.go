@@ -185,7 +185,7 @@ func TestForeignStore(t *testing.T) {
 	}
 	c := openTo(t, Options{}, servers[0])
 	take := func(id string) error {
-		servers[0].set(says(&leafv1.TakeResponse{Store: id}, nil))
+		servers[0].set(says(&leafv1.TakeResponse{Store: id, Ranges: []*leafv1.Range{{Start: 1, End: 2}}}, nil))
 		_, err := c.Take(t.Context(), "", "order", 1)
 		return err
 	}

@@ -20,7 +20,7 @@ func (c *Conn) Take(ctx context.Context, scheme, key string, n int) ([]leaf.Rang
 	if err != nil {
 		return nil, err
 	}
-	return rangesOf(res), nil
+	return rangesOf(res, n)
 }
 
 // An Issued is the answer to [Conn.Issue].
@@ -39,7 +39,11 @@ func (c *Conn) Issue(ctx context.Context, req *leafv1.TakeRequest, n int) (Issue
 	if err != nil {
 		return Issued{}, err
 	}
-	return Issued{rangesOf(res), res.GetTexts(), res.GetPeriod()}, nil
+	ranges, err := rangesOf(res, n)
+	if err != nil {
+		return Issued{}, err
+	}
+	return Issued{ranges, res.GetTexts(), res.GetPeriod()}, nil
 }
 
 // CheckTaken reports that a server of an older release has ignored a part of a request.
@@ -68,12 +72,21 @@ func (c *Conn) take(ctx context.Context, hedging func() <-chan time.Time, req *l
 	return res, noIDs(err)
 }
 
-func rangesOf(res *leafv1.TakeResponse) []leaf.Range {
+// rangesOf returns the ranges of an answer, which has to have n IDs.
+func rangesOf(res *leafv1.TakeResponse, n int) ([]leaf.Range, error) {
 	ranges := make([]leaf.Range, len(res.GetRanges()))
+	left := int64(n - len(res.GetTexts()))
 	for i, r := range res.GetRanges() {
 		ranges[i] = leaf.Range{Start: r.GetStart(), End: r.GetEnd()}
+		if ranges[i].Empty() {
+			left = -1
+		}
+		left -= ranges[i].Len()
 	}
-	return ranges
+	if left != 0 {
+		return nil, fmt.Errorf("the answer to a call for %d IDs has others: %d texts and the ranges %v", n, len(res.GetTexts()), ranges)
+	}
+	return ranges, nil
 }
 
 // noIDs returns err as the error of a call for IDs: without a server the client has no IDs.
