@@ -52,11 +52,11 @@ func (b *backlog) add(p []byte) error {
 	return nil
 }
 
-func (b *backlog) limit() int { return b.conn.server.maxUnread() }
+func (b *backlog) limit() int { return b.conn.server.maxUnread(b.conn.session) }
 
-// maxUnread is how much a client may leave unread at present.
-func (s *Server) maxUnread() int {
-	if s.opts.Budget.Spent() {
+// maxUnread is how much a client may leave unread at present: nothing, until it may idle.
+func (s *Server) maxUnread(client Session) int {
+	if s.opts.Budget.Spent() || client == nil || !client.MayIdle() {
 		return 0
 	}
 	return maxBacklog

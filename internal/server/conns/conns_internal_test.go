@@ -71,12 +71,17 @@ func TestEmptyOnce(t *testing.T) {
 	}
 }
 
+type known struct{ Session }
+
+func (known) MayIdle() bool { return true }
+
 // A backlog charges waiting and written bytes, and nothing once all are written or cannot be.
 func TestBacklogCharges(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		budget := NewBudget(1 << 30)
 		ours, theirs := net.Pipe() // which keeps nothing
 		c := newStream(New(context.Background(), nil, &Options{Budget: budget}), ours)
+		c.session = known{}
 		if err := c.write(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}

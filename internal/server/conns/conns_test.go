@@ -230,6 +230,7 @@ func testIdleTimeout(t *testing.T, form int) {
 type flood struct {
 	written int
 	ended   chan struct{} // nil: not told
+	unknown bool
 }
 
 func (f *flood) Serve(in, out []byte) (int, []byte) {
@@ -237,7 +238,7 @@ func (f *flood) Serve(in, out []byte) (int, []byte) {
 	return 1, append(out, make([]byte, 1<<16)...)
 }
 
-func (f *flood) MayIdle() bool     { return true }
+func (f *flood) MayIdle() bool     { return !f.unknown }
 func (f *flood) HalfClosed([]byte) {}
 
 func (f *flood) Closed() {

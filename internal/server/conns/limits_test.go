@@ -209,6 +209,25 @@ func testBudget(t *testing.T, form int) {
 	until(t, "without connections", func() bool { open, _ := s.Stats(); return open == 0 })
 }
 
+// An unknown client that does not read gets no further answer: it cannot use up the others' memory.
+func TestUnknownClientThatDoesNotRead(t *testing.T) { forms(t, testUnknownClientThatDoesNotRead) }
+
+func testUnknownClientThatDoesNotRead(t *testing.T, form int) {
+	budget := conns.NewBudget(1 << 30)
+	ended := make(chan struct{})
+	f := &flood{unknown: true, ended: ended}
+	s, addr := serve(t, func(*conns.Conn) conns.Session { return f }, &conns.Options{Loops: form, Budget: budget})
+	conn, _ := dial(t, addr)
+	fmt.Fprint(conn, strings.Repeat("a", 1000))
+	until(t, "charged", func() bool { return budget.Used() > 0 })
+	_ = conn.Close()
+	until(t, "closed", func() bool { open, _ := s.Stats(); return open == 0 })
+	<-ended
+	if f.written > 10<<20 { // the system takes most of it
+		t.Errorf("%d bytes of answers were made", f.written)
+	}
+}
+
 // A piecemeal answers each byte with many pieces, which it makes one after the other.
 type piecemeal struct {
 	c      *conns.Conn

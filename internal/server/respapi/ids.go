@@ -96,8 +96,10 @@ func (s *session) incrRun(tag string, n int) bool {
 	err := s.integersOf(frontend.NoWait, tag, n)
 	if errors.Is(err, segment.ErrStrict) && errors.Is(err, frontend.ErrWaits) {
 		s.later(func(ctx context.Context) {
-			if err := s.integersOf(ctx, tag, n); err != nil {
-				for range n {
+			err := s.integersOf(ctx, tag, n)
+			last := errors.Is(err, leaf.ErrOverflow) // the first ones may have the last numbers
+			for left := n; err != nil && left > 0; left-- {
+				if last = last && s.takeInteger(ctx, ask{scheme: issuer.Segment, key: tag}) == nil; !last {
 					s.failed(err)
 				}
 			}

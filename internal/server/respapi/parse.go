@@ -17,13 +17,13 @@ const (
 // limits bound one command.
 type limits struct {
 	args int // how many
-	bulk int // bytes of one
+	size int // bytes, with its framing
 }
 
-// The limits for known callers, and for others; the second are Redis's.
+// The limits for known callers, and for others, who can only authenticate.
 var (
-	knownLimits   = limits{args: maxArgs, bulk: maxSize}
-	unknownLimits = limits{args: 10, bulk: 16 << 10}
+	knownLimits   = limits{args: maxArgs, size: maxSize}
+	unknownLimits = limits{args: 10, size: 4 << 10}
 )
 
 // parse appends the arguments of the first command in buf to args, which point into buf if
@@ -36,9 +36,9 @@ func parse(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, err err
 	case buf[0] == '*':
 		args, size, err = parseArray(buf, args, lim)
 	default:
-		args, size, err = parseInline(buf, args)
+		args, size, err = parseInline(buf, args, lim)
 	}
-	if err == nil && size == 0 && len(buf) >= maxSize {
+	if err == nil && size == 0 && len(buf) >= lim.size {
 		err = errors.New("too big request")
 	}
 	return args, size, err
@@ -61,13 +61,13 @@ func parseArray(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, er
 			return args, 0, fmt.Errorf("expected '$', got %s", strconv.QuoteRune(rune(buf[pos])))
 		}
 		length, n, ok := parseLength(buf[pos+1:])
-		if !ok || length < 0 || length > int64(lim.bulk) {
+		if !ok || length < 0 || length > int64(lim.size) {
 			return args, 0, errors.New("invalid bulk length")
 		}
 		start := pos + 1 + n
 		end := start + int(length)
 		switch {
-		case end+2 > maxSize:
+		case end+2 > lim.size:
 			return args, 0, errors.New("too big request")
 		case n == 0 || len(buf) < end+2:
 			return args, 0, nil
@@ -113,10 +113,10 @@ func parseLength(buf []byte) (n int64, size int, ok bool) {
 }
 
 // parseInline reads a command that someone has typed: words on a line.
-func parseInline(buf []byte, args [][]byte) (_ [][]byte, size int, err error) {
-	end := bytes.IndexByte(buf[:min(len(buf), maxSize)], '\n')
+func parseInline(buf []byte, args [][]byte, lim limits) (_ [][]byte, size int, err error) {
+	end := bytes.IndexByte(buf[:min(len(buf), lim.size)], '\n')
 	if end < 0 {
-		if len(buf) >= maxSize {
+		if len(buf) >= lim.size {
 			err = errors.New("too big inline request")
 		}
 		return args, 0, err

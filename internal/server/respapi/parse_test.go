@@ -110,7 +110,7 @@ func TestParseLargest(t *testing.T) {
 			t.Errorf("%s: %d bytes of %d, %d arguments, %v", name, size, len(input), len(args), err)
 		}
 	}
-	for _, input := range []string{"*10\r\n" + strings.Repeat("$0\r\n\r\n", 10), "*1\r\n$16384\r\n" + bulk[:16384] + "\r\n"} {
+	for _, input := range []string{"*10\r\n" + strings.Repeat("$0\r\n\r\n", 10), "*1\r\n$4083\r\n" + bulk[:4083] + "\r\n"} {
 		if _, size, err := parse([]byte(input), nil, unknownLimits); err != nil || size != len(input) {
 			t.Errorf("of an unknown caller: %d bytes of %d, %v", size, len(input), err)
 		}
@@ -135,7 +135,7 @@ func TestIntegers(t *testing.T) {
 
 // Unknown callers may send less.
 func TestParseUnknownCaller(t *testing.T) {
-	for _, input := range []string{"*11\r\n", "*1\r\n$16385\r\n"} {
+	for _, input := range []string{"*11\r\n", "*1\r\n$4097\r\n", "*1\r\n$4084\r\n", strings.Repeat("x", 4096)} {
 		if _, _, err := parse([]byte(input), nil, unknownLimits); err == nil {
 			t.Errorf("%q is taken", input)
 		}

@@ -2,6 +2,7 @@ package respapi_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -133,6 +134,32 @@ func TestPipeline(t *testing.T) {
 			i++
 		}
 		t.Errorf("the replies are not 1, 2, 3, …: 328 is at %d; from byte %d on %.80q, want %.80q", strings.Index(string(got), ":328\r\n"), i, got[max(0, i-20):], w[max(0, i-20):])
+	}
+}
+
+// Of a run of INCRs beyond the last number of a tag the first ones have the numbers before.
+func TestStrictRunOverTheEnd(t *testing.T) {
+	f := serve(t, nil)
+	tag := segment.Tag{Name: "strict", MaxID: math.MaxInt64 - 5, Step: 1, Options: segment.TagOptions{segment.OptionOrder: segment.OrderStrict}}
+	if err := f.store.Create(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	c := f.dial(t)
+	if got := c.do("INCR", "strict"); !strings.HasPrefix(got, ":") {
+		t.Fatal(got)
+	}
+	c.send(strings.Repeat(command("INCR", "strict"), 6) + command("PING"))
+	for i := range int64(6) {
+		want := fmt.Sprintf(":%d", math.MaxInt64-4+i)
+		if i > 3 {
+			want = "-ERR"
+		}
+		if got := c.reply(); i <= 3 && got != want || !strings.HasPrefix(got, want) {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
+	if got := c.reply(); got != "+PONG" {
+		t.Error(got)
 	}
 }
 
