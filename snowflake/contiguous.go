@@ -9,7 +9,8 @@ import (
 
 // TakeContiguous returns n consecutive IDs of one tick. If n is more than a tick has, the error
 // wraps [leaf.ErrNotContiguous]. The other errors are those of [Generator.Take]. The call may lose
-// fewer than n IDs before the returned ones.
+// fewer than n IDs before the returned ones. It looks for a run of 2n-1 IDs, so it fails with
+// [leaf.ErrExhausted] where [Options].Wait and [Options].MaxAhead together are too short for those.
 func (g *Generator) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) {
 	if n < 1 {
 		return leaf.Range{}, fmt.Errorf("take IDs: %w: n = %d is below 1", leaf.ErrInvalid, n)
