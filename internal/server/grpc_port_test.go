@@ -121,7 +121,8 @@ func testGRPCDeadline(t *testing.T, port func(*server.Options)) {
 		}
 		for _, field := range head.Fields {
 			if field.Name == "grpc-status" {
-				if field.Value != fmt.Sprint(uint32(codes.DeadlineExceeded)) {
+				canceled := fmt.Sprint(uint32(codes.Canceled)) // by a timer of grpc-go, just before the context's
+				if field.Value != fmt.Sprint(uint32(codes.DeadlineExceeded)) && field.Value != canceled {
 					t.Errorf("status %s", field.Value)
 				}
 				return
