@@ -46,6 +46,16 @@ func (b *Buffer) startRefill(caller context.Context) {
 // over reports whether the store must not be called any more; b.mu is held.
 func (b *Buffer) over() bool { return b.closing || b.end != nil }
 
+// ended returns why the buffer issues no more IDs; nil: it does.
+func (b *Buffer) ended() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.end == nil && b.closing {
+		return fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed)
+	}
+	return b.end
+}
+
 // run does r. One runs at a time.
 func (b *Buffer) run(r *refill) {
 	for {

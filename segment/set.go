@@ -440,8 +440,8 @@ func (s *Set) dropMissing() {
 	for b := range s.tags.all() {
 		if b.missing {
 			s.opts.Logger.Info("tag is gone from the store", "tag", b.tag)
+			s.tags.remove(b) // before its end: callers of a tag created anew get another one
 			b.abandon(fmt.Errorf("tag %q: %w", b.tag, leaf.ErrUnknownTag))
-			s.tags.remove(b)
 		}
 	}
 }

@@ -116,6 +116,9 @@ func (q *strictQueue) await(ctx context.Context, c *strictCall) (Grant, error) {
 	if ctx.Err() != nil {
 		return Grant{}, fmt.Errorf("take IDs of %q: %w: %w", q.buffer.tag, ErrStrict, context.Cause(ctx))
 	}
+	if err := q.buffer.ended(); err != nil {
+		return Grant{}, err // who joins again and again would keep the queue's goroutine, and so Close
+	}
 	var leave context.CancelFunc
 	c.ctx, leave = context.WithCancel(ctx)
 	defer leave()
@@ -219,14 +222,8 @@ func (q *strictQueue) fetch(caller context.Context, period string, n int64) (Gra
 	if b.opts.RefillContext != nil {
 		ctx = b.opts.RefillContext(caller)
 	}
-	b.mu.Lock()
-	end := b.end
-	if end == nil && b.closing {
-		end = fmt.Errorf("tag %q: %w", b.tag, leaf.ErrClosed)
-	}
-	b.mu.Unlock()
-	if end != nil {
-		return Grant{}, end
+	if err := b.ended(); err != nil {
+		return Grant{}, err
 	}
 	grant, err := b.fetch(ctx, period, n)
 	if err == nil && grant.Masked == nil && grant.Len() != n {
