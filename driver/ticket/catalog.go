@@ -176,6 +176,9 @@ func (s *Store) remove(ctx context.Context, conns []*adminConn, name string) err
 // stop has all servers draw no more IDs of a tag, and returns a number above all that they drew. It
 // stays so until Delete or Alter with a MaxID succeeds.
 func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end int64, _ error) {
+	if have, err := findState(ctx, conns, name); err != nil || have.n == 0 {
+		return 0, cmp.Or(err, leaf.ErrUnknownTag)
+	}
 	for _, a := range conns {
 		err := a.exec(ctx, deletedTable)
 		if err == nil { // it waits for the draws under way
@@ -186,9 +189,6 @@ func (s *Store) stop(ctx context.Context, conns []*adminConn, name string) (end 
 		}
 	}
 	have, err := findState(ctx, conns, name)
-	if err == nil && have.n == 0 {
-		err = leaf.ErrUnknownTag
-	}
 	if err != nil || s.layout.Stride > 0 {
 		return have.end, err
 	}

@@ -1,6 +1,7 @@
 package ticket_test
 
 import (
+	"database/sql"
 	"errors"
 	"io/fs"
 	"net"
@@ -324,6 +325,22 @@ func TestAlterNothing(t *testing.T) {
 		}
 		if tag, err := open(t, servers, layout, patient).Alter(t.Context(), "order", segment.Change{}); err != nil || tag.Step != 9 {
 			t.Errorf("%v: %+v, %v", layout, tag, err)
+		}
+	}
+}
+
+// The deletion of an unknown tag changes nothing: a user may lack the right to create its table.
+func TestDeleteUnknown(t *testing.T) {
+	s := newSet(t, shared[:]...)
+	servers := s.servers(t)
+	initSet(t, servers, ticket.Layout{}, order)
+	if err := open(t, servers, ticket.Layout{}, nil).Delete(t.Context(), "nope"); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Error(err)
+	}
+	for _, server := range servers {
+		var name string
+		if err := server.DB.QueryRow("SHOW TABLES LIKE 'leaf_ticket_deleted'").Scan(&name); !errors.Is(err, sql.ErrNoRows) {
+			t.Errorf("%q, %v", name, err)
 		}
 	}
 }
