@@ -78,7 +78,7 @@ func (u *target) postgresConfig() (*pgx.ConnConfig, error) {
 		hosts = ""
 		settings.Set("host", host)
 		settings.Set("port", port)
-		settings.Del("target_session_attrs") // a replica may answer
+		settings.Set("target_session_attrs", "any") // a replica may answer
 	}
 	pgURL := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.database(name)}
 	pgURL.RawQuery = strings.ReplaceAll(settings.Encode(), "+", "%20") // pgx takes a plus for a plus
