@@ -142,8 +142,13 @@ func grow(t *testing.T, all []*node) {
 		add(t, all[0], n)
 		n.mustStart(t)
 	}
+	awaitVotes(t, all[0])
+}
+
+func awaitVotes(t *testing.T, by *node) {
+	t.Helper()
 	await(t, "votes of all members", func() error {
-		status, err := admin(t, all[0]).Status(t.Context())
+		status, err := admin(t, by).Status(t.Context())
 		for _, m := range status.Members {
 			if m.Learner {
 				return fmt.Errorf("%s is a learner", m.Address)

@@ -13,8 +13,10 @@
 //     member an ID that no member had before, and makes it a learner, which has no vote. The leader
 //     promotes it after it has caught up.
 //   - An added member starts once with an empty log. The cluster records who took this start, and the
-//     directory records it, on disk, before the log exists. A member without its log never starts
-//     again: an operator removes it and adds a new one.
+//     directory records it, on disk, before the log exists. Most members confirm, right before the
+//     start, that they know of none: the directory may be a copy from before it. No member has a vote
+//     before most know of its start. A member without its log never starts again: an operator removes
+//     it and adds a new one.
 //   - Each member records in the store how far its log reached on its disk. A start is refused if a
 //     peer knows of more than the member's log has, as after the return of an older copy of the
 //     directory, or if the member knows of more than a running peer's log has. Peers that do not

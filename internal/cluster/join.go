@@ -116,7 +116,12 @@ func Join(ctx context.Context, c Config) error {
 	if hasLog(c.Dir) {
 		return fmt.Errorf("%w: %s has a log, and nothing says whose", hint.ErrEmptied, c.Dir)
 	}
-	answer, err := c.takeStart(ctx, id)
+	caller, err := newCaller(c)
+	if err != nil {
+		return err
+	}
+	defer caller.http.CloseIdleConnections()
+	answer, err := caller.takeStart(ctx, func(peer string) (joinAnswer, error) { return caller.joinThrough(ctx, peer, id) })
 	if err != nil {
 		return fmt.Errorf("join the cluster: %w", err)
 	}
@@ -128,20 +133,15 @@ func Join(ctx context.Context, c Config) error {
 }
 
 // takeStart asks peers for the start until one decides.
-func (c Config) takeStart(ctx context.Context, id identity) (answer joinAnswer, err error) {
-	caller, err := newCaller(c)
-	if err != nil {
-		return answer, err
-	}
-	defer caller.http.CloseIdleConnections()
-	peers := slices.DeleteFunc(slices.Clone(c.Peers), func(p string) bool { return p == c.Address })
+func (c caller) takeStart(ctx context.Context, ask func(peer string) (joinAnswer, error)) (answer joinAnswer, err error) {
+	peers := slices.DeleteFunc(slices.Clone(c.config.Peers), func(p string) bool { return p == c.config.Address })
 	if len(peers) == 0 {
-		return answer, fmt.Errorf("%w in %s, and no peer is named besides this server", hint.ErrNoMember, c.Dir)
+		return answer, fmt.Errorf("%w in %s, and no peer is named besides this server", hint.ErrNoMember, c.config.Dir)
 	}
 	for wait := time.NewTicker(time.Second); ; {
 		var failed failures.List
 		for _, peer := range peers {
-			answer, err := caller.joinThrough(ctx, peer, id)
+			answer, err := ask(peer)
 			if err == nil {
 				return answer, nil
 			}
@@ -172,11 +172,35 @@ func (c caller) joinThrough(ctx context.Context, peer string, id identity) (answ
 	if err := id.write(dir); err != nil {
 		return answer, err
 	}
-	err = c.ask(ctx, http.MethodPost, peer, pathJoin, joinRequest{id.Address, id.Nonce}, &answer)
+	answer, err = c.askStart(ctx, peer, id)
 	if errors.Is(err, hint.ErrNotAdded) {
 		return answer, errors.Join(err, os.Remove(filepath.Join(dir, identityFile)), os.Remove(dir))
 	}
 	return answer, err
+}
+
+func (c caller) askStart(ctx context.Context, peer string, id identity) (answer joinAnswer, err error) {
+	return answer, c.ask(ctx, http.MethodPost, peer, pathJoin, joinRequest{id.Address, id.Nonce}, &answer)
+}
+
+// checkStart refuses the start of an added member unless it is the first: the directory may be a copy
+// from before that. It asks for the start again, because peers that lag know of none.
+func (m *Member) checkStart() error {
+	if err := m.checkPeers(); err != nil {
+		return err
+	}
+	members, err := m.askMembers()
+	if err != nil {
+		return err
+	}
+	m.members = members
+	ctx, cancel := context.WithTimeout(m.ctx, membersTimeout)
+	defer cancel()
+	answer, err := m.takeStart(ctx, func(peer string) (joinAnswer, error) { return m.askStart(ctx, peer, m.id) })
+	if err == nil && answer.ID != m.id.ID.String() {
+		return fmt.Errorf("%w: member %s, and member %s has its address", hint.ErrRemoved, m.id.ID, answer.ID)
+	}
+	return err
 }
 
 // checkPeers asks the named peers whether this member is still of their cluster, and how far its log

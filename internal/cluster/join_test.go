@@ -44,16 +44,46 @@ func TestJoinWithoutClusterLeavesNothing(t *testing.T) {
 func TestTakenPortCostsNoStart(t *testing.T) {
 	t.Parallel()
 	all := nodes(t, 2)
+	failedStart(t, all)
+	all[1].mustStart(t)
+}
+
+// failedStart starts the first node, and adds the second one, which cannot listen.
+func failedStart(t *testing.T, all []*node) {
+	t.Helper()
 	all[0].mustStart(t)
 	add(t, all[0], all[1])
 	taken, err := net.Listen("tcp", all[1].addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = all[1].start(t)
-	_ = taken.Close()
-	if !errors.Is(err, cluster.ErrListen) {
-		t.Errorf("a start with a taken port: %v", err)
+	defer taken.Close()
+	if err := all[1].start(t); !errors.Is(err, cluster.ErrListen) {
+		t.Fatalf("a start with a taken port: %v", err)
 	}
+}
+
+// A copy of a directory from before the first start, here one with a taken port, starts no more: the
+// member has had a log and a vote.
+func TestCopyFromBeforeFirstStartIsRefused(t *testing.T) {
+	t.Parallel()
+	all := nodes(t, 3)
+	failedStart(t, all)
+	older, twin := copyDir(t, all[1]), *all[1]
+	twin.config.Dir, twin.config.Listen = copyDir(t, all[1]), addresses(t, 1)[0]
 	all[1].mustStart(t)
+	add(t, all[0], all[2])
+	all[2].mustStart(t)
+	awaitVotes(t, all[0])
+	write(t, all[1], "200")
+	if err := twin.start(t); !errors.Is(err, hint.ErrRunsElsewhere) {
+		t.Errorf("a copy next to the member that runs: %v", err)
+	}
+	stop(t, all[1])
+	if err := errors.Join(os.RemoveAll(all[1].config.Dir), os.Rename(older, all[1].config.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[1].start(t); !errors.Is(err, hint.ErrEmptied) && !errors.Is(err, hint.ErrRolledBack) {
+		t.Errorf("a member with a copy of its directory from before its first start: %v", err)
+	}
 }

@@ -193,6 +193,7 @@ func lockDir(dir string) (interface{ Close() error }, error) {
 // checkLog refuses a start if this member may have acknowledged more than its log contains.
 func (m *Member) checkLog() error {
 	log := hasLog(m.config.Dir)
+	m.heard = make(map[types.ID]uint64)
 	switch m.id.State {
 	case stateNew:
 		return nil
@@ -203,15 +204,13 @@ func (m *Member) checkLog() error {
 		if !log {
 			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
 		}
-		m.last, m.heard = lastIndex(m.config.Dir), make(map[types.ID]uint64)
+		m.last = lastIndex(m.config.Dir)
 		return m.checkPeers()
 	case stateAdded:
 		if log {
 			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
 		}
-		var err error
-		m.members, err = m.askMembers()
-		return err
+		return m.checkStart()
 	}
 	return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
 }

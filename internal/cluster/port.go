@@ -223,7 +223,8 @@ func quorumError(err error) error {
 	return err
 }
 
-// join gives a server the only start of the member that an operator added at its address.
+// join gives a server the only start of the member that an operator added at its address. The server
+// may ask again until the member has started.
 func (m *Member) join(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -234,6 +235,10 @@ func (m *Member) join(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	added := memberAt(server, r.Address)
 	if added == nil {
 		return joinAnswer{}, fmt.Errorf("%w: no member has the address %s", hint.ErrNotAdded, r.Address)
+	}
+	emptied := fmt.Errorf("%w: member %s at %s has started before", hint.ErrEmptied, added.ID, r.Address)
+	if added.IsStarted() {
+		return joinAnswer{}, emptied
 	}
 	key := startKey(added.ID)
 	resp, err := m.client.Txn(ctx).
@@ -246,7 +251,7 @@ func (m *Member) join(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	if !resp.Succeeded {
 		kvs := resp.Responses[0].GetResponseRange().GetKvs()
 		if len(kvs) == 0 || r.Nonce == "" || string(kvs[0].Value) != r.Nonce {
-			return joinAnswer{}, fmt.Errorf("%w: member %s at %s has started before", hint.ErrEmptied, added.ID, r.Address)
+			return joinAnswer{}, emptied
 		}
 	}
 	return joinAnswer{Cluster: server.Cluster().ID().String(), Token: m.id.Token, ID: added.ID.String()}, nil
