@@ -39,6 +39,9 @@ The servers go on meanwhile.`,
 // restoreTimeout bounds a restore: each counter and each worker ID is one write to the disk.
 const restoreTimeout = 30 * time.Minute
 
+// restoreJump is the standard raise of a counter, of which a tag has room for nine million.
+const restoreJump = 1_000_000_000_000
+
 func newClusterRestore() *cobra.Command {
 	var f clusterFlags
 	var jump int64
@@ -49,11 +52,14 @@ func newClusterRestore() *cobra.Command {
 'leaf cluster snapshot'. It is a new cluster, which knows nothing of the old one: stop every
 server of the old one first, for good, and empty the directory DATA/cluster of each.
 
-Every counter is raised by --jump, above what was issued since the backup: give it if that
-can be more than 100 steps of a tag and more than 10,000,000. No worker ID has a holder,
-and none of the backup is used again before the longest lease has passed. The server waits
-a minute before its first start. Pools that were created since the backup are missing: create
-one again only after its longest lease has passed.`,
+Every counter is raised by --jump: more than any can have moved since the backup. Servers
+take IDs in advance, so that is more than was issued. Give less only where IDs must stay
+small, as in a column of 32 bits or under a mask; docs/backup.md says how large it must be.
+
+No worker ID has a holder, and none of the backup is used again before the longest lease
+has passed. The server waits a minute before its first start. Pools that were created since
+the backup are missing: create one again only after the longest TTL that it had, and 5
+seconds.`,
 		Example: `  leaf cluster restore leaf-2026-06-01.jsonl h1:2380 --data /var/lib/leaf`,
 		Args:    args("FILE", "ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,7 +77,7 @@ one again only after its longest lease has passed.`,
 		},
 	}
 	f.addFlags(cmd)
-	cli.WholeVar(cmd, &jump, "jump", "", 0, "how far to raise every counter (default 100 steps, at least 10000000)")
+	cli.WholeVar(cmd, &jump, "jump", "", restoreJump, "how far to raise every counter")
 	return cmd
 }
 

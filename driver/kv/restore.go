@@ -11,19 +11,14 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// leastJump is the least raise of a counter; jumpSteps is how many steps it is otherwise.
-const (
-	leastJump = 10_000_000
-	jumpSteps = 100
-)
-
 // Restore fills an empty backend with a new store and a new registry, of the cells of a backup, as
-// [Backend.List] yields them. They get identities of their own. Each counter is raised by jump; 0: by
-// 100 steps, at least 10,000,000. [worker.Restored] explains the records, now and the wait until a
-// first start. The store appears last: a caller repeats a failed Restore in another backend.
+// [Backend.List] yields them. They get identities of their own. Each counter is raised by jump, which
+// must be at least how far any has moved since the backup. [worker.Restored] explains the records, now
+// and the wait until a first start. The store appears last: a caller repeats a failed Restore in
+// another backend.
 func (d *DB) Restore(ctx context.Context, backup []Cell, jump int64, now time.Time) (wait time.Duration, err error) {
-	if jump < 0 {
-		return 0, fmt.Errorf("%w: a jump below 0", leaf.ErrInvalid)
+	if jump < 1 {
+		return 0, fmt.Errorf("%w: a jump below 1", leaf.ErrInvalid)
 	}
 	err = d.do(ctx, func() error {
 		if err := errors.Join(d.store.marker.absent(ctx), d.registry.marker.absent(ctx)); err != nil {
@@ -65,16 +60,12 @@ func (d *DB) Restore(ctx context.Context, backup []Cell, jump int64, now time.Ti
 
 // restoreTag writes a counter of a tag or of a period, or the rest of a deleted one, raised and
 // without the identity of the old store.
-func (d *DB) restoreTag(ctx context.Context, cell Cell, jump int64) error {
+func (d *DB) restoreTag(ctx context.Context, cell Cell, by int64) error {
 	tag, err := readTag(Cell{Key: cell.Key, Value: cell.Value, Version: "backup"})
 	if deleted := errors.Is(err, leaf.ErrUnknownTag); deleted {
 		tag.Deleted = true
 	} else if err != nil {
 		return err
-	}
-	by := jump
-	if by == 0 {
-		by = max(leastJump, jumpSteps*tag.Step)
 	}
 	if tag.Deleted {
 		by = min(by, math.MaxInt64-tag.MaxID)
