@@ -90,6 +90,10 @@ func TestFromCosIDInJDBC(t *testing.T) {
 
 	recipe.run(t, old, "The bound", "1000000", "500000")
 	recipe.run(t, old, "The trigger")
+	mariadb.Exec(t, old, `insert into cosid (name, last_max_id, last_fetch_time) value ('shop.later', 0, unix_timestamp())`)
+	if _, err := openDB(t, old).Exec("update cosid set last_max_id = last_max_id + 10 where name = 'shop.later'"); err == nil {
+		t.Error("a counter without a bound moves")
+	}
 	leafCommand(t, "init", "--store", mariadb.URL(ours))
 	imports(t, "--from", mariadb.URL(old), "--store", mariadb.URL(ours), "--margin", "500000")
 	s := serve(t, "--store", mariadb.URL(ours))
