@@ -67,8 +67,9 @@ func periods(ctx context.Context, b *fixture, c catalog) error {
 		exact("2024-03-01", 1, 100)); err != nil {
 		return err
 	}
-	// The counters of periods outlive their tag.
-	if err := first(c.Delete(ctx, "invoice"), refused("2024-03-01", leaf.ErrUnknownTag), c.Create(ctx, periodicTag),
+	// The counters of periods outlive their tag. A new one without periods does not list them.
+	if err := first(c.Delete(ctx, "invoice"), refused("2024-03-01", leaf.ErrUnknownTag),
+		c.Create(ctx, segment.Tag{Name: "invoice", MaxID: 5, Step: 10}), listed(), c.Delete(ctx, "invoice"), c.Create(ctx, periodicTag),
 		exact("2024-03-01", 1, 101), refused("2024-02-29", leaf.ErrInvalid)); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func periodText(key Key, t tagText, err error, parent *tagText) (tagText, error)
 // Periods lists the periods of a tag.
 func (s *Store) Periods(ctx context.Context, tag string) (all []segment.Period, err error) {
 	err = s.do(ctx, func() error {
-		if _, err := s.find(ctx, tag); err != nil {
+		if parent, err := s.find(ctx, tag); err != nil || !parent.Options.Periodic() {
 			return err
 		}
 		for cell, err := range s.db.backend.List(ctx, Periods) {

@@ -22,6 +22,19 @@ func (t *Tags) Periods(ctx context.Context, name string) ([]segment.Period, erro
 	return all, failed(err)
 }
 
+// highestPeriod returns the highest counter of a tag's periods, 0 without one.
+func (t *Tags) highestPeriod(ctx context.Context, name string) (highest int64, err error) {
+	catalog, ok := t.store.(segment.PeriodCatalog)
+	if !ok {
+		return 0, nil
+	}
+	all, err := catalog.Periods(ctx, name)
+	for _, p := range all {
+		highest = max(highest, p.MaxID)
+	}
+	return highest, t.failed(err)
+}
+
 // RemovePeriod removes a past period, for good. It wraps [leaf.ErrInvalid] for any other.
 func (t *Tags) RemovePeriod(ctx context.Context, name, period string) error {
 	catalog, err := t.periods(name)

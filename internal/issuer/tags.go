@@ -342,12 +342,19 @@ func (t *Tags) raiseUpstream(ctx context.Context, up upstream, name string, n in
 	return tag, nil
 }
 
-// raiseAll raises all counters of a tag by n above the highest of them, on a store that deals
-// in small units: to allocate n IDs there would take too long, and leave those counters
-// behind that did not grant any.
+// raiseAll raises all counters of a tag by n above the highest of them: those of its periods, or
+// those of a store that deals in small units. To allocate n IDs would take too long there, and
+// leave the other counters behind.
 func (t *Tags) raiseAll(ctx context.Context, name string, n int64) (tag segment.Tag, err error) {
 	for {
-		tag, err = t.lift(ctx, name, n, 0)
+		highest, err := t.highestPeriod(ctx, name)
+		if err == nil && highest > math.MaxInt64-n {
+			err = fmt.Errorf("%w: a period is at %d", leaf.ErrOverflow, highest)
+		}
+		if err != nil {
+			return segment.Tag{}, fmt.Errorf("raise tag %q: %w", name, err)
+		}
+		tag, err = t.lift(ctx, name, n, highest+n)
 		if !errors.Is(err, leaf.ErrRegression) { // else others drew more than n meanwhile
 			return tag, err
 		}

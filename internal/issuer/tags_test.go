@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -302,6 +303,38 @@ func TestRaiseOfStrictOrder(t *testing.T) {
 	}
 	if _, err := issuer.NewTags(plain{f.store}, nil, nil).Alter(t.Context(), "strict", raise); !errors.Is(err, segment.ErrStrict) {
 		t.Errorf("without the call for it: %v", err)
+	}
+}
+
+// A raise lifts every period above the highest one, and above the tag's own counter.
+func TestRaiseOfPeriods(t *testing.T) {
+	f := newFixture(t)
+	periodic := segment.Tag{Name: "invoice", MaxID: 1, Step: 10, Options: segment.TagOptions{segment.OptionPeriod: "year"}}
+	if err := f.store.Create(t.Context(), periodic); err != nil {
+		t.Fatal(err)
+	}
+	grant := func(period string, n int64) leaf.Range {
+		t.Helper()
+		g, err := f.store.AdvanceStrict(t.Context(), "invoice", period, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Range
+	}
+	grant("2024-01-01", 5000)
+	grant("2025-01-01", 300)
+	for _, want := range []int64{7001, 9001} {
+		if got, err := f.Alter(t.Context(), "invoice", issuer.Change{RaiseBy: new(int64(2000))}); err != nil || got.MaxID != want {
+			t.Fatalf("raised to %d, %v, want %d", got.MaxID, err, want)
+		}
+	}
+	for _, period := range []string{"2023-01-01", "2024-01-01", "2025-01-01"} {
+		if got := grant(period, 1); got.Start != 9001 {
+			t.Errorf("the period %s continues at %d, want 9001", period, got.Start)
+		}
+	}
+	if _, err := f.Alter(t.Context(), "invoice", issuer.Change{RaiseBy: new(int64(math.MaxInt64 - 9001))}); !errors.Is(err, leaf.ErrOverflow) {
+		t.Errorf("a raise that a period has no room for: %v", err)
 	}
 }
 
