@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,11 +46,10 @@ before it does so; where there is no terminal it needs --yes.`,
 					return explainTag(err, args[0])
 				}
 			}
-			res, err := cli.Call(cmd.Context(), &a.Client, a.calls.ListPeriods, &leafv1.ListPeriodsRequest{Name: args[0]})
+			rows, err := a.listPeriods(cmd.Context(), args[0])
 			if err != nil {
-				return explainTag(err, args[0])
+				return err
 			}
-			rows := rowsOf(res.GetPeriods(), func(p *leafv1.Period) periodRow { return periodRow{p.GetName(), p.GetMaxId()} })
 			return printList(cmd.OutOrStdout(), rows, a.json, "PERIOD\tMAX_ID", periodRow.cells)
 		}),
 	}
@@ -57,4 +57,9 @@ before it does so; where there is no terminal it needs --yes.`,
 	cmd.Flags().StringVar(&remove, "remove", "", "first day of the period to remove, such as "+time.DateOnly)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+func (a *admin) listPeriods(ctx context.Context, tag string) ([]periodRow, error) {
+	res, err := cli.Call(ctx, &a.Client, a.calls.ListPeriods, &leafv1.ListPeriodsRequest{Name: tag})
+	return rowsOf(res.GetPeriods(), func(p *leafv1.Period) periodRow { return periodRow{p.GetName(), p.GetMaxId()} }), explainTag(err, tag)
 }

@@ -221,7 +221,7 @@ func newTagRaise() *cobra.Command {
 		Use:   "raise TAG|--all --by N",
 		Short: "Skip IDs of one tag or of all",
 		Long: `Skip IDs: lift the counter by N from wherever it stands. This is always safe, and so
-is doing it again.
+is doing it again. All periods of a tag continue N above the highest of them.
 
 It is what to do after the store was restored from a backup, with every server
 stopped, before the first one is started: raise all tags by more than their counters
@@ -289,13 +289,13 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 	if len(tags) == 0 {
 		cli.Say(cmd, "note", "the store has no tags")
 	}
-	if err := checkRoom(tags, by); err != nil {
+	raises, failed := a.raises(cmd.Context(), tags)
+	if err := checkRoom(raises, by); err != nil {
 		return err
 	}
 	raised := []raisedJSON{}
-	var failed []error
-	for _, tag := range tags {
-		to := tag.MaxID + by
+	for _, tag := range raises {
+		to := tag.highest + by
 		if !dryRun {
 			if to, err = a.raiseFrom(cmd.Context(), tag, by); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", cli.Printable(tag.Tag), err))
@@ -323,12 +323,37 @@ func (a *admin) raiseAll(cmd *cobra.Command, by int64, dryRun bool) error {
 	return nil
 }
 
+// A raise is a tag with the highest of its own counter and those of its periods.
+type raise struct {
+	tagRow
+	highest int64
+}
+
+// raises returns the tags with their highest counters, and why those of others are unknown.
+func (a *admin) raises(ctx context.Context, tags []tagRow) (all []raise, failed []error) {
+	for _, tag := range tags {
+		highest := tag.MaxID
+		if tag.Options.Periodic() {
+			periods, err := a.listPeriods(ctx, tag.Tag)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s: %w", cli.Printable(tag.Tag), err))
+				continue
+			}
+			for _, p := range periods {
+				highest = max(highest, p.MaxID)
+			}
+		}
+		all = append(all, raise{tag, highest})
+	}
+	return all, failed
+}
+
 // checkRoom reports, before any tag is raised, those that cannot be raised so far.
-func checkRoom(tags []tagRow, by int64) error {
+func checkRoom(tags []raise, by int64) error {
 	var full []string
 	for _, tag := range tags {
-		if tag.MaxID > math.MaxInt64-by {
-			full = append(full, fmt.Sprintf("%s: max_id %d", cli.Printable(tag.Tag), tag.MaxID))
+		if tag.highest > math.MaxInt64-by {
+			full = append(full, fmt.Sprintf("%s: max_id %d", cli.Printable(tag.Tag), tag.highest))
 		}
 	}
 	if len(full) == 0 {
@@ -339,11 +364,12 @@ func checkRoom(tags []tagRow, by int64) error {
 		"choose a smaller N, or raise the others one by one with 'leaf tag raise TAG --by N'")
 }
 
-// raiseFrom raises a tag by this number from its listed max_id, and returns the new one. It names
-// the new value, so that a counter shared by several tags, as on ticket servers, rises once. If
-// servers have moved the counter beyond it meanwhile, raiseFrom raises it from its present value.
-func (a *admin) raiseFrom(ctx context.Context, tag tagRow, by int64) (int64, error) {
-	to := tag.MaxID + by
+// raiseFrom raises a tag by this number from its highest listed counter, and returns the new max_id.
+// It names the new value, so that a counter shared by several tags, as on ticket servers, rises
+// once. If servers have moved the counter beyond it meanwhile, raiseFrom raises it from its present
+// value.
+func (a *admin) raiseFrom(ctx context.Context, tag raise, by int64) (int64, error) {
+	to := tag.highest + by
 	raised, err := a.alterTag(ctx, tag.Tag, issuer.Change{Change: segment.Change{MaxID: &to}})
 	if errors.Is(err, leaf.ErrRegression) || connect.CodeOf(err) == connect.CodeFailedPrecondition {
 		raised, err = a.alterTag(ctx, tag.Tag, issuer.Change{RaiseBy: &by})

@@ -26,6 +26,7 @@ type trying struct {
 	broken string        // this tag cannot be changed
 	moves  string        // this one's counter is moved far after it was listed
 	alias  string        // this one has the counter of the tag a
+	hidden string        // this one's periods cannot be listed
 	begin  []segment.Tag // the initial tags
 }
 
@@ -50,6 +51,13 @@ func (s *trying) Alter(ctx context.Context, name string, change segment.Change) 
 	return s.Store.Alter(ctx, s.counter(name), change)
 }
 
+func (s *trying) Periods(ctx context.Context, name string) ([]segment.Period, error) {
+	if name == s.hidden {
+		return nil, errBroken
+	}
+	return s.Store.Periods(ctx, name)
+}
+
 func (s *trying) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 	return func(yield func(segment.Tag, error) bool) {
 		found := make(map[string]segment.Tag)
@@ -61,7 +69,7 @@ func (s *trying) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 			found[tag.Name] = tag
 		}
 		for _, tag := range s.begin {
-			if !yield(segment.Tag{Name: tag.Name, MaxID: found[s.counter(tag.Name)].MaxID}, nil) {
+			if !yield(segment.Tag{Name: tag.Name, Options: tag.Options, MaxID: found[s.counter(tag.Name)].MaxID}, nil) {
 				return
 			}
 		}
@@ -70,6 +78,7 @@ func (s *trying) Tags(ctx context.Context) iter.Seq2[segment.Tag, error] {
 
 func TestRaiseAll(t *testing.T) {
 	three := []segment.Tag{{Name: "a", MaxID: 1}, {Name: "b", MaxID: 50}, {Name: "c", MaxID: 900}}
+	yearly := segment.TagOptions{segment.OptionPeriod: "year"}
 	tests := []struct {
 		name   string
 		store  trying
@@ -94,6 +103,10 @@ func TestRaiseAll(t *testing.T) {
 		{name: "two tags share a counter", store: trying{alias: "b"},
 			stdout: "raised a: max_id 1 → 1001\nraised b: max_id 1 → 1001\nraised c: max_id 900 → 1900\n",
 			want:   map[string]int64{"a": 1001, "b": 1001, "c": 1900}},
+		{name: "the periods of one are unknown", store: trying{hidden: "a", begin: []segment.Tag{{Name: "a", Options: yearly}, {Name: "b", Options: yearly}}},
+			stdout: "raised b: max_id 0 → 1000\n",
+			err:    "1 of 2 tags were not raised:\na: the row is locked",
+			want:   map[string]int64{"a": 0, "b": 1000}},
 		{name: "no room for one", store: trying{begin: []segment.Tag{{Name: "a", MaxID: 1}, {Name: "z", MaxID: math.MaxInt64 - 999}}},
 			err:  "nothing was raised: the largest ID is 9223372036854775807, and 1 of 2 tags would pass it:\nz: max_id 9223372036854774808",
 			want: map[string]int64{"a": 1, "z": math.MaxInt64 - 999}},
