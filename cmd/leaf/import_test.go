@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/leaf-id/leaf/internal/drivers"
 	"github.com/leaf-id/leaf/internal/testserver"
+	"github.com/leaf-id/leaf/segment"
 )
 
 // oldTables are those of the systems, as their own scripts create them.
@@ -231,4 +234,60 @@ func TestImportOfMasks(t *testing.T) {
 			t.Errorf("%q to %q: %+v\n%s", tt.from, tt.to, rows, stderr)
 		}
 	}
+}
+
+// Tags of Leaf's own with options keep them, and none of their numbers comes again. MySQL has a
+// placeholder for them in leaf_alloc.
+func TestImportOfOptions(t *testing.T) {
+	const mask = "k1:10^9:0123456789ab"
+	db := testserver.MariaDB(t, nil)
+	for _, from := range []string{db.URL(db.NewDatabase(t)), "sqlite:" + filepath.Join(t.TempDir(), "old.db")} {
+		to := "sqlite:" + filepath.Join(t.TempDir(), "new.db")
+		for _, args := range [][]string{
+			{"init", "--store", to}, {"init", "--store", from},
+			{"tag", "create", "hidden", "--mask", mask, "--start", "40", "--step", "7", "--store", from},
+			{"tag", "create", "plain", "--start", "30", "--step", "7", "--store", from},
+			{"tag", "create", "strict", "--order", "strict", "--start", "20", "--step", "7", "--store", from},
+			{"tag", "create", "yearly", "--period", "year", "--zone", "Europe/Berlin", "--step", "7", "--store", from},
+		} {
+			if code, _, stderr := leafRun(t.Context(), args...); code != 0 {
+				t.Fatal(stderr)
+			}
+		}
+		issueFrom(t, from, "yearly", "2024-01-01", 5000)
+		issueFrom(t, from, "yearly", "2025-01-01", 30)
+		issueFrom(t, from, "strict", "", 10)
+		code, rows, stderr := importJSON(t, "--from", from, "--store", to, "--margin", "2000")
+		if code != 0 {
+			t.Fatalf("%+v\n%s", rows, stderr)
+		}
+		_, stdout, _ := leafRun(t.Context(), "tag", "list", "--store", to)
+		for _, line := range []string{"hidden 7 2040 .*mask=" + regexp.QuoteMeta(mask), "plain 7 2030", "strict 7 2030 .*order=strict", "yearly 7 7001 .*period=year.*zone=Europe/Berlin"} {
+			wantLine(t, strings.Join(strings.Fields(stdout), " "), strings.ReplaceAll(line, " ", ` +`))
+		}
+		for _, period := range []string{"2023-01-01", "2024-01-01", "2025-01-01"} {
+			if got := issueFrom(t, to, "yearly", period, 1); got != 7001 {
+				t.Errorf("%s: the period %s begins at %d, want 7001", from, period, got)
+			}
+		}
+	}
+}
+
+// issueFrom takes numbers of a tag from the store itself, and returns the first.
+func issueFrom(t *testing.T, url, tag, period string, n int64) int64 {
+	t.Helper()
+	b, err := drivers.Open(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	store, err := b.Store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := store.(segment.StrictStore).AdvanceStrict(t.Context(), tag, period, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Range.Start
 }

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/redis"
 	"github.com/leaf-id/leaf/internal/foreign"
 	"github.com/leaf-id/leaf/segment"
@@ -99,7 +100,28 @@ func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error
 		case err != nil:
 			return found, err
 		}
-		found.Counters = append(found.Counters, foreign.Counter{System: foreign.Leaf, Table: "tags", Name: tag.Name, Next: tag.MaxID, Step: tag.Step, Options: tag.Options})
+		next, err := highest(ctx, store, tag)
+		if err != nil {
+			return found, err
+		}
+		found.Counters = append(found.Counters, foreign.Counter{System: foreign.Leaf, Table: "tags", Name: tag.Name, Next: next, Step: tag.Step, Options: tag.Options})
 	}
 	return found, nil
+}
+
+// highest returns the highest of a tag's own counter and those of its periods.
+func highest(ctx context.Context, store segment.Store, tag segment.Tag) (int64, error) {
+	next := tag.MaxID
+	if !tag.Options.Periodic() {
+		return next, nil
+	}
+	catalog, ok := store.(segment.PeriodCatalog)
+	if !ok {
+		return 0, leaf.ErrUnsupported
+	}
+	periods, err := catalog.Periods(ctx, tag.Name)
+	for _, p := range periods {
+		next = max(next, p.MaxID)
+	}
+	return next, err
 }

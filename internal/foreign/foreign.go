@@ -50,15 +50,17 @@ func (f *Found) Add(more Found) {
 	f.Notes = append(f.Notes, more.Notes...)
 }
 
-// Describe adds the options of Leaf's tags. A store of Leaf's in MySQL looks like one of Java Leaf.
+// Describe takes counters, steps and options from the listing of Leaf's own tags. A store of Leaf's
+// in MySQL looks like one of Java Leaf, with the largest number for a tag that those cannot serve.
 func (f *Found) Describe(own Found) {
-	options := make(map[string]segment.TagOptions)
+	tags := make(map[string]Counter)
 	for _, c := range own.Counters {
-		options[c.Name] = c.Options
+		tags[c.Name] = c
 	}
 	for i := range f.Counters {
-		if c := &f.Counters[i]; c.Own() {
-			c.Options = options[c.Name]
+		c := &f.Counters[i]
+		if tag, ok := tags[c.Name]; ok && c.Own() && c.Skip == "" {
+			c.Next, c.Step, c.Options = tag.Next, tag.Step, tag.Options
 		}
 	}
 }
