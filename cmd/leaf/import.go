@@ -20,6 +20,7 @@ import (
 	"github.com/leaf-id/leaf/internal/foreign"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/textid"
 )
 
 // defaultMargin is more than most old servers hand out while they are replaced.
@@ -46,7 +47,8 @@ above the highest ID which the old counter has handed out. It reads, in a MySQL 
   Tickets64 and its like   ticket servers: tables with columns id and stub
   WORKER_NODE, cosid_machine    only to say which worker IDs are in use
 and with --table any table with an AUTO_INCREMENT. In Redis it reads the keys of CosId,
-and behind any other URL the tags of another store of Leaf's own.
+and behind any URL the tags of another store of Leaf's own, with their options. Their
+periods all continue --margin above the highest one.
 
 The old system stays as it is: import does not stop it. While it runs it counts on, and
 nothing but the margin keeps it from the IDs of the new tags. The pages
@@ -216,7 +218,11 @@ func planImport(c foreign.Counter, existing tagRow, exists bool, margin int64) i
 	if exists && row.Reason == "" && existing.Options[segment.OptionMask] != c.Options[segment.OptionMask] {
 		row.Reason = "only one of the tags has this mask: a hidden number could be a number of the other"
 	}
-	if row.Reason == "" && c.Next > math.MaxInt64-margin {
+	options := c.Options
+	if exists {
+		options = existing.Options
+	}
+	if row.Reason == "" && (c.Next > math.MaxInt64-margin || fits(options, c.Next) && !fits(options, c.Next+margin)) {
 		row.Reason = "the margin leaves it no IDs: choose a smaller one"
 	}
 	if err := segment.CheckTagName(c.Name); err != nil {
@@ -235,6 +241,19 @@ func planImport(c foreign.Counter, existing tagRow, exists bool, margin int64) i
 		row.Result = importKeep
 	}
 	return row
+}
+
+// fits reports whether n is a number of a tag with these options, as the mask or the form has it.
+func fits(o segment.TagOptions, n int64) bool {
+	if o.Masked() {
+		return o.CheckCounter(n) == nil
+	}
+	form, err := textid.New(o[segment.OptionForm])
+	if err != nil {
+		return true // it has none
+	}
+	_, err = form.Encode(textid.Number{N: n})
+	return !errors.Is(err, leaf.ErrOverflow)
 }
 
 // apply does what row says. Where a deleted tag of the name was higher, the new one starts there.

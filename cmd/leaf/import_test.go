@@ -145,6 +145,36 @@ func TestImportSharedCounters(t *testing.T) {
 	}
 }
 
+// A set of Leaf's own ticket servers is a store as others are. All of its servers must answer, because
+// each may be ahead. Other ticket servers are no set.
+func TestImportFromTicketServers(t *testing.T) {
+	db := testserver.MariaDB(t, nil)
+	names := []string{db.NewDatabase(t), db.NewDatabase(t)}
+	set := "ticket+mysql://" + strings.TrimPrefix(db.URL(names[0]), "mysql://") + "," + strings.TrimPrefix(db.URL(names[1]), "mysql://") + "?stride=100"
+	to := "sqlite:" + filepath.Join(t.TempDir(), "ids.db")
+	if code, _, stderr := leafRun(t.Context(), "init", "--store", to); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := leafRun(t.Context(), "import", "--from", set, "--store", to); code != 2 || !strings.Contains(stderr, "name each ticket server by a mysql: URL of its own") {
+		t.Errorf("no set: exit code %d\n%s", code, stderr)
+	}
+	for _, args := range [][]string{{"init"}, {"tag", "create", "order", "--start", "500", "--step", "7", "--description", "orders"}} {
+		if code, _, stderr := leafRun(t.Context(), append(args, "--store", set)...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	db.Exec(t, names[1], "UPDATE leaf_ticket_tag SET next_id = 1050")
+	if code, rows, stderr := importJSON(t, "--from", set, "--store", to, "--margin", "1000"); code != 0 || len(rows) != 1 || rows[0].MaxID != 2050 {
+		t.Errorf("%d %+v\n%s", code, rows, stderr)
+	}
+	_, stdout, _ := leafRun(t.Context(), "tag", "list", "--store", to)
+	wantLine(t, stdout, `^order +7 .* orders$`)
+	db.Exec(t, "", "DROP DATABASE "+names[1])
+	if code, rows, stderr := importJSON(t, "--from", set, "--store", to); code != 1 || rows != nil || !strings.Contains(stderr, names[1]) {
+		t.Errorf("without a server: %d %+v\n%s", code, rows, stderr)
+	}
+}
+
 func TestImportFromRedis(t *testing.T) {
 	r := testserver.Redis(t, nil)
 	for _, args := range [][]string{
@@ -195,7 +225,6 @@ func TestImportRefusals(t *testing.T) {
 		{[]string{"--from", "x", "--store", store}, 2, "--from: URL x: invalid argument: it has no scheme"},
 		{[]string{"--from", store, "--store", store, "--margin", "-1"}, 2, "--margin must not be negative"},
 		{[]string{"--from", store, "--store", store, "--table", "orders"}, 2, "only MySQL has tables with an AUTO_INCREMENT"},
-		{[]string{"--from", "ticket+mysql://u:p@h1/d,u:p@h2/d", "--store", store}, 2, "name each ticket server by a mysql: URL of its own"},
 		{[]string{"--from", store, "--store", store}, 1, "there is nothing to take over"},
 	}
 	for _, tt := range tests {
@@ -269,6 +298,40 @@ func TestImportOfOptions(t *testing.T) {
 			if got := issueFrom(t, to, "yearly", period, 1); got != 7001 {
 				t.Errorf("%s: the period %s begins at %d, want 7001", from, period, got)
 			}
+		}
+	}
+}
+
+// A margin for which a mask or a form has no room leaves the tag out: a smaller one does for it.
+func TestImportNeedsRoom(t *testing.T) {
+	from, to := "sqlite:"+filepath.Join(t.TempDir(), "old.db"), "sqlite:"+filepath.Join(t.TempDir(), "new.db")
+	for _, args := range [][]string{
+		{"init", "--store", to}, {"init", "--store", from},
+		{"tag", "create", "dated", "--period", "year", "--form", "D-{period:yyyy}-{n:6}", "--store", from},
+		{"tag", "create", "hidden", "--mask", "k1:10^9:0123456789ab", "--store", from},
+		{"tag", "create", "plain", "--store", from},
+		{"tag", "create", "written", "--form", "W-{n:6}", "--store", from},
+		{"tag", "create", "outgrown", "--form", "W-{n:3}", "--start", "1200", "--store", from},
+	} {
+		if code, _, stderr := leafRun(t.Context(), args...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	for _, tt := range []struct {
+		margin string
+		want   map[string]string
+	}{
+		{"1000000000000", map[string]string{"dated": importSkip, "hidden": importSkip, "outgrown": importCreate, "plain": importCreate, "written": importSkip}},
+		{"1000", map[string]string{"dated": importCreate, "hidden": importCreate, "outgrown": importKeep, "plain": importKeep, "written": importCreate}},
+		{"999999", map[string]string{"dated": importSkip, "hidden": importRaise, "outgrown": importKeep, "plain": importKeep, "written": importSkip}},
+	} {
+		_, rows, stderr := importJSON(t, "--from", from, "--store", to, "--margin", tt.margin)
+		got := make(map[string]string)
+		for _, row := range rows {
+			got[row.Tag] = row.Result
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("margin %s: %s\n%s", tt.margin, stderr, diff)
 		}
 	}
 }

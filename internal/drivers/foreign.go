@@ -12,6 +12,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/redis"
+	"github.com/leaf-id/leaf/driver/ticket"
 	"github.com/leaf-id/leaf/internal/foreign"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -44,8 +45,6 @@ func (u *target) readForeign(ctx context.Context, increments []string) (found fo
 		return u.foreignMySQL(ctx, increments)
 	case len(increments) > 0:
 		return found, invalid("only MySQL has tables with an AUTO_INCREMENT")
-	case u.scheme == "ticket+mysql":
-		return found, invalid("name each ticket server by a mysql: URL of its own")
 	case strings.HasPrefix(u.scheme, "redis"):
 		return u.foreignRedis(ctx)
 	}
@@ -78,7 +77,8 @@ func (u *target) foreignRedis(ctx context.Context) (foreign.Found, error) {
 	return foreign.Redis(ctx, client)
 }
 
-// readOwn reads the tags of a store of Leaf's own; none where it was not created.
+// readOwn reads the tags of a store of Leaf's own; none where it was not created. Other ticket servers
+// are counters of MySQL.
 func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error) {
 	u, err := find(rawURL)
 	if err != nil {
@@ -95,6 +95,8 @@ func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error
 	}
 	for tag, err := range store.Tags(ctx) {
 		switch {
+		case errors.Is(err, segment.ErrNotCreated) && u.scheme == "ticket+mysql":
+			return found, invalid("it is no set of Leaf's: name each ticket server by a mysql: URL of its own")
 		case errors.Is(err, segment.ErrNotCreated):
 			return found, nil
 		case err != nil:
@@ -109,9 +111,14 @@ func readOwn(ctx context.Context, rawURL string) (found foreign.Found, err error
 	return found, nil
 }
 
-// highest returns the highest of a tag's own counter and those of its periods.
+// highest returns the highest of a tag's own counter and those of its periods. A listing of ticket
+// servers leaves out those that do not answer, but a change, of nothing here, needs them all.
 func highest(ctx context.Context, store segment.Store, tag segment.Tag) (int64, error) {
 	next := tag.MaxID
+	if all, ok := store.(*ticket.Store); ok {
+		tag, err := all.Alter(ctx, tag.Name, segment.Change{})
+		return tag.MaxID, err
+	}
 	if !tag.Options.Periodic() {
 		return next, nil
 	}
