@@ -80,6 +80,11 @@ public class LeafException extends RuntimeException {
         return reason.equals(other);
     }
 
+    /** Returns e, or an exception that reports it. */
+    static LeafException of(Throwable e) {
+        return e instanceof LeafException ? (LeafException) e : new LeafException(UNAVAILABLE, 0, e.toString(), e);
+    }
+
     static LeafException invalid(String message) {
         return new LeafException(INVALID_ARGUMENT, message);
     }

@@ -30,8 +30,9 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
     private static final Logger LOG = Logger.getLogger(LeafSnowflake.class.getName());
     private static final long MAX_PAUSE = 2000; // milliseconds between two claims that failed
 
-    private final Builder options;
-    private final Servers servers;
+    private final WorkerLease.Builder options;
+    private final Duration wait;
+    final Servers servers;
     private final ScheduledExecutorService timer = WorkerLease.Builder.timer();
     private final ReentrantLock lock = new ReentrantLock(); // guards what follows
     private final Condition changed = lock.newCondition(); // another lease, a later limit, or an error
@@ -40,14 +41,14 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
     private boolean closed;
     private int failures; // in a row
 
-    private LeafSnowflake(Builder options) {
-        this.options = options;
-        options.check();
-        servers = new Servers(options.lease);
-        options.lease.onLost(this::replace);
+    private LeafSnowflake(Builder b) {
+        b.check();
+        options = new WorkerLease.Builder(b, b.lease, this::replace);
+        wait = b.wait;
+        servers = new Servers(options);
         try {
-            current = new LeasedSequence(firstClaim());
-        } catch (RuntimeException e) {
+            current = new LeasedSequence(firstClaim(b.startWait));
+        } catch (RuntimeException | Error e) {
             timer.shutdownNow();
             servers.close();
             throw e;
@@ -66,8 +67,8 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
     }
 
     /** Claims a lease, and waits if there may be one soon: a stopped process may have been ahead of the clock. */
-    private WorkerLease firstClaim() {
-        long deadline = System.nanoTime() + options.startWait.toNanos();
+    private WorkerLease firstClaim(Duration startWait) {
+        long deadline = System.nanoTime() + startWait.toNanos();
         for (int tries = 0;; tries++) {
             try {
                 return claim();
@@ -89,7 +90,7 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
     }
 
     private WorkerLease claim() {
-        return options.lease.claim(servers, timer, this::signal);
+        return options.claim(servers, timer, this::signal);
     }
 
     @Override
@@ -101,7 +102,7 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
 
     /** Returns an ID after a wait, for a caller to whom s gave the reason why instead of an ID. */
     private long await(LeasedSequence s, long why) {
-        long deadline = System.nanoTime() + options.wait.toNanos();
+        long deadline = System.nanoTime() + wait.toNanos();
         for (long id = why;; id = s.next()) {
             if (id >= 0) {
                 return id;
@@ -171,8 +172,8 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
         LeafException failed = why;
         try {
             next = claim();
-        } catch (LeafException e) {
-            failed = e;
+        } catch (Throwable e) { // an Error too: memory for a thread may be missing for a while
+            failed = LeafException.of(e);
         }
         WorkerLease old;
         lock.lock();
@@ -188,10 +189,10 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
             lock.unlock();
         }
         if (next == null) {
+            retry(failed);
             if (failures == 1) {
                 LOG.log(Level.WARNING, "no lease of a worker ID: {0}", failed.getMessage());
             }
-            retry(failed);
         } else {
             LOG.log(Level.INFO, "{0} after a lost lease", next);
             old.close();
@@ -240,7 +241,7 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
         timer.shutdown(); // a claim under way ends by itself
         last.lease.close();
         try {
-            if (timer.awaitTermination(options.lease.callTimeout.toMillis(), TimeUnit.MILLISECONDS)) {
+            if (timer.awaitTermination(options.callTimeout.toMillis(), TimeUnit.MILLISECONDS)) {
                 servers.close();
             }
         } catch (InterruptedException e) {
@@ -321,13 +322,7 @@ public final class LeafSnowflake implements IdGenerator, AutoCloseable {
 
         @Override
         void check() {
-            lease.token = token;
-            lease.tokenFile = tokenFile;
-            lease.tls = tls;
-            lease.callTimeout = callTimeout;
-            lease.hedge = hedge;
-            lease.onCall = onCall;
-            lease.check();
+            super.check();
             positive("wait", wait);
             if (startWait.isNegative()) {
                 throw LeafException.invalid("startWait is negative");

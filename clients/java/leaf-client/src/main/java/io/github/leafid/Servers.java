@@ -7,7 +7,6 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.ExecutorService;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadLocalRandom;
@@ -30,7 +29,7 @@ final class Servers {
     private final long timeout; // nanoseconds
     private final long hedge; // nanoseconds; 0: never
     private final Consumer<Call> onCall;
-    private final ExecutorService threads;
+    final ThreadPoolExecutor threads;
     private volatile int active;
     private volatile boolean closed;
 
@@ -52,7 +51,7 @@ final class Servers {
         active = ThreadLocalRandom.current().nextInt(servers.size()); // so that not all programs begin with the first
     }
 
-    static ExecutorService daemons(String name) {
+    static ThreadPoolExecutor daemons(String name) {
         AtomicInteger n = new AtomicInteger();
         return new ThreadPoolExecutor(0, Integer.MAX_VALUE, 30, TimeUnit.SECONDS, new SynchronousQueue<Runnable>(), task -> {
             Thread t = new Thread(task, name + "-" + n.incrementAndGet());

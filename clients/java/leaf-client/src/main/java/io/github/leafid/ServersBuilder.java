@@ -23,6 +23,16 @@ public abstract class ServersBuilder<B extends ServersBuilder<B>> {
         this.url = url;
     }
 
+    ServersBuilder(ServersBuilder<?> b) {
+        url = b.url;
+        token = b.token;
+        tokenFile = b.tokenFile;
+        tls = b.tls;
+        callTimeout = b.callTimeout;
+        hedge = b.hedge;
+        onCall = b.onCall;
+    }
+
     abstract B self();
 
     /**

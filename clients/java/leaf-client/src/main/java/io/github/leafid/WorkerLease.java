@@ -84,7 +84,12 @@ public final class WorkerLease implements AutoCloseable {
         if (id.isEmpty() || worker < 0 || worker >>> layout.workerBits() != 0) {
             throw new LeafException(LeafException.UNAVAILABLE, "the answer to a claim has no lease");
         }
-        renewIn(a.renewIn());
+        try {
+            renewIn(a.renewIn());
+        } catch (Error e) { // the thread of the timer does not start
+            close();
+            throw e;
+        }
     }
 
     /**
@@ -142,30 +147,36 @@ public final class WorkerLease implements AutoCloseable {
             limit = Math.max(limit, a.limit);
             clock = a.clock;
             renewed = true;
-            renewIn(a.renewIn());
             if (onRenewed != null) {
                 onRenewed.run();
             }
-        } catch (LeafException e) {
-            long left = limit - clock.latest();
-            if (e.is(LeafException.LEASE_LOST) || left < lasts / 10) {
-                lose(e);
-                return;
-            }
-            if (renewed) {
-                renewed = false;
-                LOG.log(Level.WARNING, "the lease of worker ID {0} was not renewed; it lasts for {1} ms: {2}", new Object[] {worker, left, e.getMessage()});
-            }
-            renewIn(Math.max(MIN_RETRY, Math.min(MAX_RETRY, (left - lasts / 10) / 4)));
-        } catch (RuntimeException e) {
-            LOG.log(Level.SEVERE, "renew a lease", e);
-            renewIn(MAX_RETRY);
+            renewIn(a.renewIn());
+        } catch (Throwable e) { // an Error too: memory for a thread may be missing for a while
+            renewAgain(LeafException.of(e));
+        }
+    }
+
+    private void renewAgain(LeafException e) {
+        long left = limit - clock.latest();
+        if (e.is(LeafException.LEASE_LOST) || left < lasts / 10) {
+            lose(e);
+            return;
+        }
+        renewIn(Math.max(MIN_RETRY, Math.min(MAX_RETRY, (left - lasts / 10) / 4)));
+        if (renewed) {
+            renewed = false;
+            LOG.log(Level.WARNING, "the lease of worker ID {0} was not renewed; it lasts for {1} ms: {2}", new Object[] {worker, left, e.getMessage()});
         }
     }
 
     private void lose(LeafException e) {
-        if (!isSealed() && lost.compareAndSet(false, true) && onLost != null) {
+        if (isSealed() || !lost.compareAndSet(false, true) || onLost == null) {
+            return;
+        }
+        try {
             onLost.accept(e);
+        } catch (Throwable failure) {
+            LOG.log(Level.SEVERE, "onLost failed", failure);
         }
     }
 
@@ -339,6 +350,15 @@ public final class WorkerLease implements AutoCloseable {
             this.pool = pool;
         }
 
+        /** Copies the options of a generator. Later changes of its builder have no effect. */
+        Builder(ServersBuilder<?> servers, Builder b, Consumer<LeafException> onLost) {
+            super(servers);
+            pool = b.pool;
+            ttl = b.ttl;
+            holder = b.holder;
+            this.onLost = onLost;
+        }
+
         @Override
         Builder self() {
             return this;
@@ -401,7 +421,7 @@ public final class WorkerLease implements AutoCloseable {
             ScheduledExecutorService timer = timer();
             try {
                 return new WorkerLease(this, servers, timer, null);
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) {
                 timer.shutdownNow();
                 servers.close();
                 throw e;

@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -124,16 +126,74 @@ class LeafSnowflakeTest {
         IdSet seen = new IdSet();
         try (LeafSnowflake g = open(server.pool("lost", 2, "1m"), 3)) {
             seen.add(g.next(100));
-            WorkerLease first = g.lease();
-            HttpURLConnection c = (HttpURLConnection) new URL(server.url() + "/v1/workers/leases/" + first.id() + "?used=" + (first.limit() - 1)).openConnection();
-            c.setRequestMethod("DELETE");
-            assertEquals(204, c.getResponseCode());
-            long end = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-            while (g.lease() == first && System.nanoTime() < end) {
-                seen.add(g.next());
-            }
-            assertNotEquals(first.id(), g.lease().id());
+            loseLease(g, seen);
             seen.add(g.next(1000));
+        }
+        assertEquals(0, seen.duplicates());
+    }
+
+    /** Has the registry forget the lease, and takes IDs until the generator has another one. */
+    private static void loseLease(LeafSnowflake g, IdSet seen) throws Exception {
+        WorkerLease first = g.lease();
+        HttpURLConnection c = (HttpURLConnection) new URL(server.url() + "/v1/workers/leases/" + first.id() + "?used=" + (first.limit() - 1)).openConnection();
+        c.setRequestMethod("DELETE");
+        assertEquals(204, c.getResponseCode());
+        long end = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+        while (g.lease() == first && System.nanoTime() < end) {
+            seen.add(g.next());
+        }
+        assertNotEquals(first.id(), g.lease().id());
+    }
+
+    /** Each generator of one builder replaces its own leases, with the options that it began with. */
+    @Test
+    void twoOfOneBuilder() throws Exception {
+        IdSet seen = new IdSet();
+        LeafSnowflake.Builder b = LeafSnowflake.builder(server.url(), server.pool("builder", 3, "1m")).ttl(Duration.ofSeconds(3)).wait(Duration.ofSeconds(10));
+        try (LeafSnowflake g1 = b.build(); LeafSnowflake g2 = b.build()) {
+            b.ttl(Duration.ofSeconds(50)).wait(Duration.ofNanos(1));
+            WorkerLease other = g2.lease();
+            for (int lost = 0; lost < 2; lost++) {
+                loseLease(g1, seen);
+                assertTrue(g1.lease().limit() - g1.lease().now() < 10_000, g1.lease().toString());
+            }
+            assertEquals(other, g2.lease());
+            seen.add(g1.next(), g2.next());
+        }
+        assertEquals(0, seen.duplicates());
+    }
+
+    /** No thread starts for longer than the lease lasts: calls fail with the reason, and succeed again afterwards. */
+    @Test
+    void threadsMissing() throws Exception {
+        IdSet seen = new IdSet();
+        try (LeafSnowflake g = open(server.pool("threads", 2, "1m"), 2)) {
+            ThreadFactory factory = g.servers.threads.getThreadFactory();
+            g.servers.threads.setThreadFactory(task -> {
+                throw new OutOfMemoryError("unable to create native thread");
+            });
+            g.servers.threads.setKeepAliveTime(0, TimeUnit.SECONDS); // ends the idle thread
+            LeafException failed = null;
+            while (failed == null) {
+                try {
+                    seen.add(g.next());
+                    Thread.sleep(1);
+                } catch (LeafException e) {
+                    failed = e;
+                }
+            }
+            assertEquals(LeafException.NO_WORKER_ID, failed.reason());
+            assertTrue(failed.getMessage().contains("unable to create native thread"), failed.getMessage());
+            g.servers.threads.setThreadFactory(factory);
+            long end = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+            for (int more = 0; more < 1000;) {
+                try {
+                    seen.add(g.next());
+                    more++;
+                } catch (LeafException e) {
+                    assertTrue(System.nanoTime() < end, e.toString());
+                }
+            }
         }
         assertEquals(0, seen.duplicates());
     }

@@ -17,8 +17,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -157,6 +163,46 @@ class WorkerLeaseTest {
         assertTrue(b.floor() >= limit);
         a.release();
         b.close();
+    }
+
+    /** The log tells of a callback that fails. */
+    @Test
+    void callbackFails() throws Exception {
+        BlockingQueue<Throwable> logged = new LinkedBlockingQueue<>();
+        Handler handler = new StreamHandler() {
+            @Override
+            public void publish(LogRecord r) {
+                if (r.getThrown() != null) {
+                    logged.add(r.getThrown());
+                }
+            }
+        };
+        Logger log = Logger.getLogger(WorkerLease.class.getName());
+        log.addHandler(handler);
+        try {
+            WorkerLease a = WorkerLease.builder(server.url(), server.pool("callback", 1, "1m")).ttl(Duration.ofSeconds(1)).onLost(e -> {
+                throw new AssertionError("of the callback");
+            }).claim();
+            assertEquals(204, http("DELETE", "/" + a.id() + "?used=none"));
+            assertEquals("of the callback", logged.poll(30, TimeUnit.SECONDS).getMessage());
+            a.close();
+        } finally {
+            log.removeHandler(handler);
+        }
+    }
+
+    /** A claim that no thread renews gives the worker ID back. */
+    @Test
+    void timerDoesNotStart() throws Exception {
+        String pool = server.poolOfOne("timer");
+        WorkerLease.Builder b = WorkerLease.builder(server.url(), pool);
+        Servers servers = new Servers(b);
+        ScheduledExecutorService timer = Executors.newScheduledThreadPool(1, task -> {
+            throw new OutOfMemoryError("unable to create native thread");
+        });
+        assertThrows(OutOfMemoryError.class, () -> b.claim(servers, timer, () -> { }));
+        servers.close();
+        claimSoon(pool).close();
     }
 
     /** A release with a time beyond the lease is refused, and one of another lease as well. */
