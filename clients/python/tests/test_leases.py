@@ -1,5 +1,6 @@
 """Runs against the server at LEAF_URL, and against servers of its own made from LEAF_BIN."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import time
 import traceback
 import unittest
 import unittest.mock
+import urllib.request
 
 from leaf_id import LeafError, Snowflake, WorkerLease
 
@@ -20,6 +22,12 @@ def pool(prefix, url=URL, worker=3, ttl="1m"):
     layout = f"epoch=2026-01-01T00:00:00Z,worker={worker},sequence=4"
     subprocess.run([BIN, "worker", "pool", "create", name, "--layout", layout, "--max-ttl", ttl, "--server", url], check=True, stdout=subprocess.DEVNULL)
     return name
+
+
+def lose(lease):
+    """Has the registry forget the lease."""
+    path = f"/v1/workers/leases/{lease.id}?used=none"
+    urllib.request.urlopen(urllib.request.Request(URL + path, method="DELETE")).close()
 
 
 class Server:
@@ -178,6 +186,75 @@ class Leases(unittest.TestCase):
             g.close()
             again.kill()
             self.assertEqual(len(set(seen)), len(seen))
+
+    def test_lost_lease_without_threads(self):
+        """A lost lease is replaced once a thread to renew the next one starts. The claims before give theirs back."""
+        name, real, failures = pool("py-threads", worker=1), threading.Thread.start, []
+
+        def start(thread):
+            if thread.name == "leaf-lease" and len(failures) < 3:
+                failures.append(thread)
+                raise RuntimeError("can't start new thread")
+            real(thread)
+
+        with contextlib.closing(WorkerLease(URL, name)), unittest.mock.patch("threading.Thread.start", start):
+            with self.assertRaises(RuntimeError):
+                WorkerLease(URL, name)
+            failures.clear()
+            with self.assertRaises(RuntimeError):
+                Snowflake(URL, name, start_wait=0)
+            failures[:] = [None] * 3
+            with Snowflake(URL, name, ttl="2s", start_wait=0, wait=20) as g:
+                first = g.lease.id
+                failures.clear()
+                lose(g.lease)
+                end = time.monotonic() + 20
+                while g.lease.id == first and time.monotonic() < end:
+                    g.next()
+                    time.sleep(0.01)
+                self.assertNotEqual(g.lease.id, first)
+                self.assertEqual(len(failures), 3)
+                g.next()
+
+    def test_failed_renewal(self):
+        """A renewal is tried again whatever it fails with."""
+        failures = []
+
+        def fail_once(call):
+            if call.procedure == "RenewLease" and not failures:
+                failures.append(call)
+                raise RuntimeError("of the observer")
+
+        with Snowflake(URL, pool("py-renewal"), ttl="2s", on_call=fail_once) as g:
+            first, end = g.lease, time.monotonic() + 20
+            limit = first.limit
+            while g.lease.limit == limit and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertGreater(g.lease.limit, limit)
+            self.assertEqual((g.lease, len(failures)), (first, 1))
+
+    def test_fork_closed_within_claim(self):
+        """A child that closes its generator while it claims a lease leaves no worker ID taken."""
+        name, parent, claimed = pool("py-fork-close", worker=1), os.getpid(), threading.Event()
+
+        def slow(call):
+            if os.getpid() != parent:
+                claimed.set()
+                time.sleep(0.5)
+
+        def take(say):
+            try:
+                g.next()
+            except LeafError as err:
+                say(err.reason)
+            claimed.wait()
+            g.close()
+
+        g = Snowflake(URL, name, wait=0.05, on_call=slow)
+        with Child(self, take) as child:
+            self.assertEqual(child.line(), "NO_WORKER_ID")
+        WorkerLease(URL, name).close()
+        g.close()
 
     def test_fork(self):
         name = pool("py-fork", worker=2)

@@ -22,6 +22,15 @@ def invalid(message: str) -> LeafError:
     return LeafError(message, reason="INVALID_ARGUMENT")
 
 
+def wrapped(error: Exception) -> LeafError:
+    """Returns the error, or a LeafError that reports it."""
+    if isinstance(error, LeafError):
+        return error
+    wrapper = LeafError(f"{type(error).__name__}: {error}", reason="UNAVAILABLE")
+    wrapper.__cause__ = error
+    return wrapper
+
+
 def again(error: LeafError, message: Optional[str] = None, reason: Optional[str] = None) -> LeafError:
     """Returns the error for another caller."""
     copy = LeafError(message or str(error), error.status, reason or error.reason)

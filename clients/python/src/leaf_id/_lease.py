@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
-from ._errors import LeafError, invalid
+from ._errors import LeafError, invalid, wrapped
 from ._servers import Call, Request, Server, Servers
 
 _PATH = "/v1/workers/leases"
@@ -122,7 +122,11 @@ class WorkerLease:
         self.limit: int = got["limit"]
         self._lasts = self.limit - got["now"]
         self._renewer = threading.Thread(target=self._renew, args=(got,), name="leaf-lease", daemon=True)
-        self._renewer.start()
+        try:
+            self._renewer.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:  # without the secret
         return f"<worker ID {self.worker} of pool {self.pool} for times from {self.floor} up to {self.limit}>"
@@ -137,10 +141,10 @@ class WorkerLease:
                 pause = got["renew_at"] - got["now"]
                 if self._on_renewed is not None:
                     self._on_renewed()
-            except LeafError as err:
-                left = self.limit - self._clock.latest()
-                if err.reason == "LEASE_LOST" or left < self._lasts / 10:
-                    self._lose(err)
+            except Exception as err:
+                why, left = wrapped(err), self.limit - self._clock.latest()
+                if why.reason == "LEASE_LOST" or left < self._lasts / 10:
+                    self._lose(why)
                     return
                 pause = max(_MIN_RETRY, min(_MAX_RETRY, int(left - self._lasts / 10) // 4))
 

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Any, List, Optional, Sequence, Union
 
-from ._errors import LeafError, again, invalid
+from ._errors import LeafError, again, invalid, wrapped
 from ._fork import watch
 from ._lease import Layout, WorkerLease
 
@@ -43,7 +43,7 @@ class Snowflake:
         self._changed = threading.Condition(self._lock)  # another lease, a later limit, or the end
         self._lease: Optional[WorkerLease] = None
         self._error: Optional[LeafError] = None  # why there is no lease
-        self._claimer: Optional[threading.Thread] = None  # in the child of a fork
+        self._claimer: Optional[threading.Thread] = None  # the latest one
 
     def forked(self) -> None:
         self._begin()  # the lease is the parent's; many children need none, so the first call claims one
@@ -146,13 +146,14 @@ class Snowflake:
         """Claims another lease, in the thread that renewed the lost one, and gives that back; or the first
         lease of a child."""
         pid, failures = os.getpid(), 0
+        self._claimer = threading.current_thread()
         while not self._closed and os.getpid() == pid:
             try:
                 lease = self._claim()
-            except LeafError as err:
+            except Exception as err:  # such as "can't start new thread"
                 with self._changed:
-                    self._error = err
-                time.sleep(_pause(failures))
+                    self._error = wrapped(err)
+                    self._changed.wait_for(lambda: self._closed, _pause(failures))
                 failures += 1
                 continue
             with self._changed:
@@ -188,9 +189,11 @@ class Snowflake:
                 return
             self._closed = True
             self._changed.notify_all()
-            lease = self._lease
+            lease, claimer = self._lease, self._claimer
         if lease is not None:
             lease.close()
+        if claimer is not None and claimer is not threading.current_thread():
+            claimer.join()  # it gives a lease back that it has claimed meanwhile
 
     def __enter__(self) -> "Snowflake":
         return self
