@@ -96,6 +96,7 @@ class LeafSnowflake {
 	#closed = false
 	#closing
 	#retry
+	#replacing // settled unless a claim is under way
 	#waiting = new Set()
 
 	/** @private Use open. */
@@ -232,8 +233,12 @@ class LeafSnowflake {
 		}
 	}
 
+	#replace(why) {
+		this.#replacing = this.#claimAgain(why)
+	}
+
 	/** Claims another lease and gives the lost one back. */
-	async #replace(why) {
+	async #claimAgain(why) {
 		try {
 			const next = await this.#claim()
 			const old = this.#closed ? next : this.#current.lease
@@ -262,6 +267,7 @@ class LeafSnowflake {
 		clearTimeout(this.#retry)
 		this.#wakeAll()
 		await this.#current.lease.close()
+		await this.#replacing // it gives the lease back that it claims
 		this.#servers.close()
 	}
 }

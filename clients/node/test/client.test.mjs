@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
+import http from 'node:http'
 import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
@@ -112,6 +113,40 @@ test('a lease for another library', async () => {
 	assert.equal(c.worker, a.worker)
 	assert.ok(c.floor > used)
 	await Promise.all([b.close(), c.close()])
+})
+
+test('closed while it claims another lease', async () => {
+	const name = pool('node-closed', 1)
+	let release
+	const released = new Promise(resolve => { release = resolve })
+	let claims = 0
+	let claimed
+	const again = new Promise(resolve => { claimed = resolve })
+	const proxy = http.createServer((request, response) => {
+		const claim = request.method === 'POST' && request.url === '/v1/workers/leases'
+		const onward = http.request(url + request.url, { method: request.method, headers: request.headers }, async answer => {
+			if (claim && ++claims === 2) {
+				claimed()
+				await released
+			}
+			response.writeHead(answer.statusCode, answer.headers)
+			answer.pipe(response)
+		})
+		request.pipe(onward)
+	})
+	await new Promise(resolve => proxy.listen(0, '127.0.0.1', resolve))
+	const other = await WorkerLease.claim(url, name)
+	const generator = await LeafSnowflake.open(`http://127.0.0.1:${proxy.address().port}`, name, { ttl: 2000 })
+	const { status } = await fetch(`${url}/v1/workers/leases/${generator.lease.id}?used=none`, { method: 'DELETE' })
+	assert.equal(status, 204)
+	await again
+	const closing = generator.close()
+	await Promise.race([closing, new Promise(resolve => setTimeout(resolve, 200))])
+	release()
+	await closing
+	await (await WorkerLease.claim(url, name)).close() // the only other worker ID
+	await other.close()
+	proxy.close()
 })
 
 test('the date of the machine does not matter', async t => {
