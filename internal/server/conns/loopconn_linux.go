@@ -112,7 +112,9 @@ func (c *loopConn) wantsInput() bool {
 }
 
 // blocked reports whether the client has left as much unread as it may.
-func (c *loopConn) blocked() bool { return c.unread.size > 0 && c.unread.size > c.server.maxUnread(c.session) }
+func (c *loopConn) blocked() bool {
+	return c.unread.size > 0 && c.unread.size > c.server.maxUnread(c.session)
+}
 
 // read reads input and serves it.
 func (c *loopConn) read() {
