@@ -323,7 +323,7 @@ func TestRestoredWith32Bits(t *testing.T) {
 func movedSite(t *testing.T) *site {
 	dir := t.TempDir()
 	before, after := mariadb.URL(mariadb.NewDatabase(t)), "sqlite:"+filepath.Join(dir, "new.db")
-	return &site{t: t, dir: dir, before: before, after: after, both: true, back: "--by 2000000000000",
+	return &site{t: t, dir: dir, before: before, after: after, both: true, back: `leaf import --from "$NEW"`,
 		private: []string{"$OLD", before, "$NEW", after}}
 }
 
