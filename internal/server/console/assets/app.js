@@ -13,7 +13,7 @@ const pages = { '': overview, tags, tag, workers, decode, cluster }
 const main = document.getElementById('main')
 
 // state is what pages read. update is the present page's reaction to a sample.
-export const state = { me: { admin: false }, samples: [], history: [], link: 'connecting', error: null }
+export const state = { me: { admin: false, options: [] }, samples: [], history: [], link: 'connecting', error: null }
 let update = () => {}, stop = new AbortController(), watching = null
 
 // watch has the stream carry the figures of these tags too.
