@@ -90,7 +90,8 @@ func sizes(t *testing.T, all []*node) (found []cluster.Database) {
 
 const smallQuota = 8 << 20
 
-// fill overwrites a key until the file of a member has a size, or the cluster refuses writes.
+// fill overwrites a key until the file of a member has a size, or the cluster refuses writes. It leaves
+// etcd time to commit: the size of the file is known only then.
 func fill(t *testing.T, n *node, size int64) (refused error) {
 	t.Helper()
 	value := strings.Repeat("x", 16<<10)
@@ -101,6 +102,7 @@ func fill(t *testing.T, n *node, size int64) (refused error) {
 		if err != nil && strings.Contains(err.Error(), "is full") {
 			return err
 		}
+		time.Sleep(2 * time.Millisecond)
 	}
 	return nil
 }
