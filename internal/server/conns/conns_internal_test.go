@@ -308,3 +308,19 @@ func TestHandedInput(t *testing.T) {
 		t.Errorf("%d bytes are charged for a closed connection", budget.Used())
 	}
 }
+
+// A client without connections takes no memory.
+func TestClientsAreForgotten(t *testing.T) {
+	t.Parallel()
+	var c Clients
+	addr := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}
+	c.Add(addr)
+	c.Add(addr)
+	c.Remove(addr)
+	if len(c.open) != 1 {
+		t.Error("a client with a connection is forgotten")
+	}
+	if c.Remove(addr); len(c.open) != 0 {
+		t.Errorf("%d clients are kept", len(c.open))
+	}
+}
