@@ -1,9 +1,12 @@
 package snowflake_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -256,6 +259,39 @@ func TestNodeSetsItsLease(t *testing.T) {
 		}
 		if host, pid, _ := strings.Cut(records[0].Owner, " pid "); host == "" || pid == "" {
 			t.Errorf("the owner is %q", records[0].Owner)
+		}
+	})
+}
+
+// Processes of one machine with registries of their own have a worker ID one after the other, and
+// share no ID, though each runs ahead of the clock and the next one begins at once.
+func TestOneMachineManyRegistries(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		uid, _ := snowflake.Preset("uid")
+		opts := snowflake.NodeOptions{
+			Layouts: []snowflake.NodeLayout{{Name: "uid", Layout: uid, Options: snowflake.Options{Wait: 5 * time.Second}}},
+			Keeper:  worker.Options{Lock: func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil }},
+		}
+		var all []leaf.Range
+		for range 3 {
+			n, err := snowflake.Open(t.Context(), memory.New().Registry(), &opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ranges, err := n.Take(t.Context(), nil, 2*int(uid.MaxSequence())) // in more than one tick
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, ranges...)
+			if err := n.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortFunc(all, func(a, b leaf.Range) int { return cmp.Compare(a.Start, b.Start) })
+		for i, r := range all[1:] {
+			if r.Start < all[i].End {
+				t.Errorf("IDs from %d on came twice", r.Start)
+			}
 		}
 	})
 }

@@ -203,7 +203,21 @@ func (k *Keeper) announce(b bid) error {
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	k.losses.claimed(v, got)
-	return k.newHeldLease(got, &b.old, b.old.Horizon)
+	floor := b.old.Horizon
+	if ahead := k.headStart(v); ahead > 0 {
+		floor = later(floor, k.clock.milli().Add(ahead+time.Millisecond))
+	}
+	return k.newHeldLease(got, &b.old, floor)
+}
+
+// headStart returns how far ahead of the clock a lease of a registry of this machine begins: until now a
+// process with another registry may have had the worker ID, and have run ahead of the clock. Every
+// generator may begin as far ahead at once.
+func (k *Keeper) headStart(v view) time.Duration {
+	if k.opts.Lock == nil || !v.own {
+		return 0
+	}
+	return k.opts.LeastAhead
 }
 
 // A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
@@ -264,18 +278,36 @@ func (k *Keeper) rewriteClaim(ctx context.Context, b bid, found Record) (Record,
 func (b bid) won(r Record) bool { return r.Instance == b.next.Instance && r.Term == b.next.Term }
 
 // candidates returns the worker IDs that may be claimed at the time now, the best first:
-// those without a holder before those whose lease ran out, low ones before high ones.
+// those without a holder before those whose lease ran out, low ones before high ones. Of a registry
+// of this machine the last one held comes first: processes with other registries have the others.
 func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64, error) {
 	if a, ok := k.reg.(Assigner); ok {
 		return k.assigned(ctx, a, v, now)
 	}
-	ids, first := unused(v, 0, k.max, now)
+	ahead := k.headStart(v)
+	ids, first := unused(v, 0, k.max, now, ahead)
 	if len(ids) == 0 {
 		return nil, &notYet{first, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",
 			ErrNoneFree, k.max+1, first.UTC().Format(time.RFC3339))}
 	}
+	if ahead > 0 {
+		moveLastHeld(ids, v)
+	}
 	spread(ids)
 	return ids, nil
+}
+
+// moveLastHeld moves the worker ID without a holder that was held last to the front.
+func moveLastHeld(ids []int64, v view) {
+	last := 0
+	for i, id := range ids {
+		if r := v.records[id]; !r.Held() && r.Horizon.After(v.records[ids[last]].Horizon) {
+			last = i
+		}
+	}
+	id := ids[last]
+	copy(ids[1:], ids[:last])
+	ids[0] = id
 }
 
 // spread orders candidates. All nodes try the first, so that few nodes have low worker IDs. Each
@@ -289,21 +321,21 @@ func spread(ids []int64) {
 }
 
 // unused returns the cells from base up to base + limit that a node may claim at the time now: those
-// without a holder before those whose lease ran out, low ones before high ones. Without such cells
-// first is the earliest end of a lease.
-func unused(v view, base, limit int64, now time.Time) (cells []int64, first time.Time) {
+// without a holder before those whose lease ran out, low ones before high ones. Those without a holder
+// may be claimed ahead before their horizon. Without such cells first is the earliest end of a lease.
+func unused(v view, base, limit int64, now time.Time, ahead time.Duration) (cells []int64, first time.Time) {
 	var expired []int64
 	for cell := base; cell <= base+limit && len(cells) < maxFree; cell++ {
 		r := v.records[cell]
 		switch {
+		case !r.Held() && !r.Horizon.After(now.Add(ahead)):
+			cells = append(cells, cell)
 		case r.Horizon.After(now):
 			if first.IsZero() || r.Horizon.Before(first) {
 				first = r.Horizon
 			}
-		case r.Held():
-			expired = append(expired, cell)
 		default:
-			cells = append(cells, cell)
+			expired = append(expired, cell)
 		}
 	}
 	return append(cells, expired...), first

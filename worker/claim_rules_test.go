@@ -98,13 +98,16 @@ func TestUnused(t *testing.T) {
 		return r
 	}
 	v := view{records: map[int64]Record{9: at(-1, false), 10: at(0, true), 11: at(0, false), 13: at(2, true), 14: at(1, false), 15: at(3, true), 16: at(-1, true)}}
-	if cells, _ := unused(v, 10, 5, now); !slices.Equal(cells, []int64{11, 12, 10}) {
+	if cells, _ := unused(v, 10, 5, now, 0); !slices.Equal(cells, []int64{11, 12, 10}) {
 		t.Errorf("got %v", cells)
 	}
-	if cells, first := unused(v, 13, 2, now); len(cells) > 0 || !first.Equal(now.Add(1)) {
+	if cells, _ := unused(v, 13, 2, now, 1); !slices.Equal(cells, []int64{14}) {
+		t.Errorf("ahead: %v", cells)
+	}
+	if cells, first := unused(v, 13, 2, now, 0); len(cells) > 0 || !first.Equal(now.Add(1)) {
 		t.Errorf("got %v, the first one is free %v", cells, first)
 	}
-	if cells, _ := unused(v, 100, 1<<31, now); len(cells) != maxFree || cells[0] != 100 || cells[maxFree-1] != 100+maxFree-1 {
+	if cells, _ := unused(v, 100, 1<<31, now, 0); len(cells) != maxFree || cells[0] != 100 || cells[maxFree-1] != 100+maxFree-1 {
 		t.Errorf("%d cells", len(cells))
 	}
 }

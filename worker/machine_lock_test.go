@@ -65,6 +65,7 @@ func TestMachineLock(t *testing.T) {
 		if s := q.keeper.Status(); !s.Held || s.Worker == 0 || s.Worker == p.keeper.Status().Worker {
 			t.Fatalf("beside two others: %+v", s)
 		}
+		before := p.keeper.Status().Worker
 		if err := p.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestMachineLock(t *testing.T) {
 			t.Errorf("%d locks after a stop, want 2", n)
 		}
 		_ = other.Close()
-		hold(t, w.nodes[0], 0, locked)
+		hold(t, w.nodes[0], before, locked) // though 0 is free
 		mustIssue(t, q, 10)
 	})
 }

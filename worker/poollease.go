@@ -140,7 +140,7 @@ func (k *Keeper) startOf(v view) time.Time {
 
 // poolCandidates returns cells of a pool that may be claimed, in an order of this call.
 func (k *Keeper) poolCandidates(v view, pool Pool, number int64) ([]int64, error) {
-	ids, first := unused(v, number<<poolShift, pool.Layout.MaxWorker(), k.startOf(v))
+	ids, first := unused(v, number<<poolShift, pool.Layout.MaxWorker(), k.startOf(v), 0)
 	if len(ids) == 0 {
 		return nil, &notYet{first, fmt.Errorf("%w: all %d of pool %q are leased; the first lease ends at %s, unless it is renewed",
 			ErrNoneFree, pool.Layout.MaxWorker()+1, pool.Name, first.UTC().Format(time.RFC3339))}
