@@ -41,9 +41,10 @@
 // The store compares names byte for byte, under every collation of biz_tag. A collation that folds
 // case, accents or trailing spaces still forbids two such names next to each other.
 //
-// The server decides the durability. innodb_flush_log_at_trx_commit must be 1, else the store logs
-// a warning at the first use, and sync_binlog=1 if there are replicas. After asynchronous or
-// semi-synchronous replication a promoted replica may lack the last writes. Therefore
+// The server decides the durability. innodb_flush_log_at_trx_commit must be 1, or MariaDB's 3, and
+// at 1 sync_binlog, too, if the server has a binary log: after a power cut the server undoes all
+// commits that this log lacks. Otherwise the store logs a warning at the first use. After
+// asynchronous or semi-synchronous replication a promoted replica may lack the last writes. Therefore
 // [segment.Grant].Server is the server_id, which differs within one replication topology. Galera,
 // and Group Replication with an online member in performance_schema, agree on a commit first:
 // Server is then empty. At the first use the store refuses a read-only server, a max_id of another
@@ -66,7 +67,7 @@
 // all agreed commits; Group Replication with several primaries needs group_replication_consistency
 // BEFORE or above for that. Its clock is the server's. It may lose acknowledged writes, unless
 // commits are agreed, or the server has no binary log, so that no replica can take over, and
-// innodb_flush_log_at_trx_commit is 1.
+// innodb_flush_log_at_trx_commit is 1 or 3.
 //
 // The incarnation of the registry is the server's ID and UUID, its start, and the number of
 // statements since then that made it a replica or ended that. A fail-over without such a statement

@@ -36,11 +36,11 @@ type facts struct {
 	host       *activeHost // which server this holds for; nil: the only one
 	galera     bool        // the server replicates by Galera: its reads may lag
 	agreed     bool        // servers agree on commits: a fail-over loses no commit
-	flush      string      // innodb_flush_log_at_trx_commit
-	replicated bool        // the server has a binary log, so another one may replicate its commits
-	engine     string      // of the table
-	name       string      // of the server
-	status     string      // the table of the server's status
+	sync       mysqlconn.Sync
+	replicated bool   // the server has a binary log, so another one may replicate its commits
+	engine     string // of the table
+	name       string // of the server
+	status     string // the table of the server's status
 
 	dialect sqlstore.Dialect
 	advance string // the statement that moves a counter
@@ -49,7 +49,7 @@ type facts struct {
 // mayLose reports whether a commit may be lost: with the power, or because another
 // server that lacks it takes over.
 func (f *facts) mayLose() bool {
-	return !f.agreed && (f.replicated || f.flush != "1" || f.engine != "InnoDB")
+	return !f.agreed && (f.replicated || !f.sync.Flushed() || f.engine != "InnoDB")
 }
 
 // guardFormat reads the properties of the session and its server for checkGuard. The %s is whether
@@ -271,10 +271,7 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 		}
 	}
 	p.logger.Info("mysql "+p.table.Use+" ready", "table", p.table.Name, "commits_agreed", known.agreed)
-	if known.flush != "1" {
-		p.logger.Warn("a power cut may take back "+p.table.Stake+": set innodb_flush_log_at_trx_commit=1 on the server",
-			"innodb_flush_log_at_trx_commit", known.flush)
-	}
+	known.sync.Warn(p.logger, p.table.Stake)
 	if err := known.dialect.Unversioned; err != nil {
 		p.logger.Warn("each stop will lose unused IDs", "err", err)
 	}

@@ -36,7 +36,7 @@ func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	f := newFacts(open)
 	f.status = status
 	f.name = state.vars["server_id"] + "/" + state.vars["server_uuid"] + state.vars["server_uid"]
-	f.flush = state.vars["innodb_flush_log_at_trx_commit"]
+	f.sync = mysqlconn.SyncOf(state.vars)
 	f.galera = isGalera(state.vars)
 	f.replicated = several || mysqlconn.IsOn(state.vars["log_bin"])
 	f.agreed = state.cluster != ""
@@ -71,8 +71,8 @@ func (s serverState) with(ctx context.Context, other serverState) (bool, error) 
 // askServer asks a connection of the driver what its server is like, and fails if that
 // cannot be written.
 func askServer(ctx context.Context, conn any) (serverState, error) {
-	vars, err := mysqlconn.Variables(ctx, conn, "innodb_flush_log_at_trx_commit", "log_bin", "in_transaction",
-		"server_id", "server_uuid", "server_uid", "wsrep_on", "wsrep_provider", "group_replication_group_name")
+	vars, err := mysqlconn.Variables(ctx, conn, append([]string{"in_transaction", "server_id", "server_uuid", "server_uid",
+		"wsrep_on", "wsrep_provider", "group_replication_group_name"}, mysqlconn.SyncVariables...)...)
 	if err != nil {
 		return serverState{}, err
 	}

@@ -56,3 +56,37 @@ func TestMySQLServerThatForgets(t *testing.T) {
 		t.Errorf("%d warnings, want 1:\n%s", n, &log)
 	}
 }
+
+// A server with a binary log undoes in its recovery the commits that this log lacks. Without one
+// nothing depends on sync_binlog, whose default in MariaDB is 0.
+func TestMySQLServerThatForgetsItsBinaryLog(t *testing.T) {
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=6"}})
+	for flush, want := range map[string]int{"1": 1, "3": 0} { // at 3 the commit is synced, too
+		server.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = "+flush)
+		if log := firstUse(t, server); strings.Count(log, "sync_binlog=0") != want || strings.Contains(log, "set innodb_flush") {
+			t.Errorf("innodb_flush_log_at_trx_commit=%s: %d warnings of sync_binlog, want %d:\n%s", flush, strings.Count(log, "sync_binlog=0"), want, log)
+		}
+	}
+	server.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 1", "SET GLOBAL sync_binlog = 1")
+	for _, host := range []*testserver.MariaDBServer{server, mariadb} {
+		if log := firstUse(t, host); strings.Contains(log, "power cut") {
+			t.Errorf("warned of a server that forgets nothing:\n%s", log)
+		}
+	}
+}
+
+// firstUse returns what a store logs about a server.
+func firstUse(t *testing.T, server *testserver.MariaDBServer) string {
+	t.Helper()
+	database := server.NewDatabase(t)
+	server.Exec(t, database, javaTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)")
+	var log strings.Builder
+	s, err := storeOn(mysqlDB(t, mysqlConfig(t, server, database)), &sqldb.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err == nil {
+		_, err = s.Advance(t.Context(), "order", 10)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log.String()
+}

@@ -1,6 +1,10 @@
 package mysql
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leaf-id/leaf/internal/mysqlconn"
+)
 
 func TestGalera(t *testing.T) {
 	tests := []struct {
@@ -26,13 +30,14 @@ func TestMayLose(t *testing.T) {
 		facts facts
 		want  bool
 	}{
-		"alone, flushed":        {facts{flush: "1", engine: "InnoDB"}, false},
-		"alone, not flushed":    {facts{flush: "2", engine: "InnoDB"}, true},
+		"alone, flushed":        {facts{sync: mysqlconn.Sync{Flush: "1"}, engine: "InnoDB"}, false},
+		"alone, flushed twice":  {facts{sync: mysqlconn.Sync{Flush: "3"}, engine: "InnoDB"}, false},
+		"alone, not flushed":    {facts{sync: mysqlconn.Sync{Flush: "2"}, engine: "InnoDB"}, true},
 		"alone, not known":      {facts{engine: "InnoDB"}, true},
-		"another engine":        {facts{flush: "1", engine: "ROCKSDB"}, true},
-		"replicated":            {facts{flush: "1", engine: "InnoDB", replicated: true}, true},
-		"agreed":                {facts{flush: "1", engine: "InnoDB", replicated: true, agreed: true}, false},
-		"agreed, each in haste": {facts{flush: "0", engine: "InnoDB", agreed: true}, false},
+		"another engine":        {facts{sync: mysqlconn.Sync{Flush: "1"}, engine: "ROCKSDB"}, true},
+		"replicated":            {facts{sync: mysqlconn.Sync{Flush: "1"}, engine: "InnoDB", replicated: true}, true},
+		"agreed":                {facts{sync: mysqlconn.Sync{Flush: "1"}, engine: "InnoDB", replicated: true, agreed: true}, false},
+		"agreed, each in haste": {facts{sync: mysqlconn.Sync{Flush: "0"}, engine: "InnoDB", agreed: true}, false},
 	}
 	for name, tt := range tests {
 		if got := tt.facts.mayLose(); got != tt.want {

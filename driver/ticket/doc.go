@@ -41,8 +41,8 @@
 // leaves out a failing server for a while, checks it in the background, and takes it back when it
 // is fit. IDs of one server only rise; those of different servers have no common order.
 //
-// Each server decides the durability: without innodb_flush_log_at_trx_commit=1 the store logs a
-// warning. It refuses tables without transactions.
+// Each server decides the durability: without innodb_flush_log_at_trx_commit=1, and sync_binlog=1 on
+// a server with a binary log, the store logs a warning. It refuses tables without transactions.
 //
 // # Changing the number of servers
 //

@@ -76,6 +76,22 @@ func TestDeadServerIsSkippedAndPutBack(t *testing.T) {
 	}
 }
 
+// A server that a power cut may set back is warned about.
+func TestServerThatForgets(t *testing.T) {
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: []string{"--log-bin=binlog", "--server-id=1"}})
+	s := newSet(t, server)
+	initSet(t, s.servers(t), ticket.Layout{}, order)
+	for variable, value := range map[string]string{"sync_binlog": "0", "innodb_flush_log_at_trx_commit": "2"} {
+		server.Exec(t, "", "SET GLOBAL sync_binlog = 1, GLOBAL innodb_flush_log_at_trx_commit = 1", "SET GLOBAL "+variable+" = "+value)
+		var log logbook
+		var got drivertest.Ranges
+		draw(t.Context(), t, open(t, s.servers(t), ticket.Layout{}, log.options()), 1, &got)
+		if log.count("power cut") != 1 || log.count("set "+variable+"=1 on the server") != 1 {
+			t.Errorf("%s=%s: the log does not warn of it alone:\n%s", variable, value, log.String())
+		}
+	}
+}
+
 // A server that hangs costs the calls of that moment a fifth of its time limit, and the
 // others nothing.
 func TestHangingServer(t *testing.T) {

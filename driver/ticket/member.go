@@ -79,7 +79,7 @@ type facts struct {
 	generation int64
 	members    []string // their ids, in the generation and in order
 	open       string   // an expression that says whether a transaction is open
-	flush      string   // innodb_flush_log_at_trx_commit
+	sync       mysqlconn.Sync
 	tables     sync.Map // checked tables of tickets
 }
 
@@ -128,7 +128,7 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	}
 	var vars map[string]string
 	err := conn.Raw(func(c any) (err error) {
-		vars, err = mysqlconn.Variables(ctx, c, "innodb_flush_log_at_trx_commit", "in_transaction", "version")
+		vars, err = mysqlconn.Variables(ctx, c, append([]string{"in_transaction", "version"}, mysqlconn.SyncVariables...)...)
 		return err
 	})
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *facts) checkServer(ctx context.Context, conn *sql.Conn) error {
 	if losesCounters(vars["version"]) {
 		return fmt.Errorf("%w: the server forgets in a restart which tickets it has dealt: MySQL 8.0 and MariaDB 10.3 do not", leaf.ErrUnsupported)
 	}
-	f.open, f.flush = "0", vars["innodb_flush_log_at_trx_commit"]
+	f.open, f.sync = "0", mysqlconn.SyncOf(vars)
 	if _, ok := vars["in_transaction"]; ok { // MySQL has no way to ask
 		f.open = "@@in_transaction"
 	}

@@ -186,9 +186,6 @@ func (s *Store) inspect(ctx context.Context, conn *sql.Conn, m *member) (*facts,
 	}
 	s.logger.Info("ticket server ready", "server", m.Name, "number", f.number, "of", f.servers,
 		"layout", f.Layout.String(), "generation", f.generation)
-	if f.flush != "1" {
-		s.logger.Warn("a power cut may take back IDs that were issued: set innodb_flush_log_at_trx_commit=1 on the server",
-			"server", m.Name, "innodb_flush_log_at_trx_commit", f.flush)
-	}
+	f.sync.Warn(s.logger, "IDs that were issued", "server", m.Name)
 	return f, nil
 }
