@@ -37,6 +37,7 @@ type facts struct {
 	galera     bool        // the server replicates by Galera: its reads may lag
 	agreed     bool        // servers agree on commits: a fail-over loses no commit
 	sync       mysqlconn.Sync
+	several    bool   // the URL names several servers, for replicas of each other
 	replicated bool   // the server has a binary log, so another one may replicate its commits
 	engine     string // of the table
 	name       string // of the server
@@ -49,7 +50,18 @@ type facts struct {
 // mayLose reports whether a commit may be lost: with the power, or because another
 // server that lacks it takes over.
 func (f *facts) mayLose() bool {
-	return !f.agreed && (f.replicated || !f.sync.Flushed() || f.engine != "InnoDB")
+	return !f.agreed && (f.several || f.replicated || !f.sync.Flushed() || f.engine != "InnoDB")
+}
+
+// settings are what mayLoseNow reads.
+const settings = `CONCAT_WS(' ', @@log_bin, @@innodb_flush_log_at_trx_commit)`
+
+// mayLoseNow is mayLose with the present settings: a restart changes one, a statement the other.
+func (f *facts) mayLoseNow(settings string) bool {
+	now := *f
+	binlog, flush, _ := strings.Cut(settings, " ")
+	now.replicated, now.sync = mysqlconn.IsOn(binlog), mysqlconn.Sync{Flush: flush}
+	return now.mayLose()
 }
 
 // guardFormat reads the properties of the session and its server for checkGuard. The %s is whether
@@ -261,9 +273,9 @@ func (p *pool) inspect(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	if err := checkTable(s, known, p.table); err != nil {
 		return nil, err
 	}
-	known.dialect.Lossy = known.mayLose()
 	if !known.agreed {
 		known.dialect.Server = `CAST(@@server_id AS CHAR)`
+		known.dialect.Settings, known.dialect.MayLose = settings, known.mayLoseNow
 	}
 	if p.table.Identified {
 		if err := p.identify(s); err != nil {

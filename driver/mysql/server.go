@@ -38,7 +38,7 @@ func inspectServer(ctx context.Context, conn *sql.Conn) (*facts, error) {
 	f.name = state.vars["server_id"] + "/" + state.vars["server_uuid"] + state.vars["server_uid"]
 	f.sync = mysqlconn.SyncOf(state.vars)
 	f.galera = isGalera(state.vars)
-	f.replicated = several || mysqlconn.IsOn(state.vars["log_bin"])
+	f.several, f.replicated = several, mysqlconn.IsOn(state.vars["log_bin"])
 	f.agreed = state.cluster != ""
 	return f, nil
 }

@@ -90,3 +90,29 @@ func firstUse(t *testing.T, server *testserver.MariaDBServer) string {
 	}
 	return log.String()
 }
+
+// Both a restart and a statement may make a server lossy.
+func TestMySQLStrictOnceLossy(t *testing.T) {
+	args := []string{"--server-id=7", "--skip-log-bin"}
+	server := testserver.MariaDB(t, &testserver.MariaDBOptions{Args: args})
+	for _, tt := range []struct {
+		name   string
+		become func()
+	}{
+		{"statement", func() { server.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 2") }},
+		{"restart", func() {
+			if err := server.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			args[1] = "--log-bin=binlog" // of the next start
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server.Exec(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+			suite.TestStrictOnceLossy(t, mysqlDB(t, mysqlConfig(t, server, server.NewDatabase(t))), tt.become)
+		})
+	}
+}

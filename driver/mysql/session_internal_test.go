@@ -46,6 +46,25 @@ func TestMayLose(t *testing.T) {
 	}
 }
 
+// What the server says now replaces what it said first; the servers in the URL stay.
+func TestMayLoseNow(t *testing.T) {
+	first := facts{sync: mysqlconn.Sync{Flush: "1"}, engine: "InnoDB"}
+	logged, several := first, first
+	logged.replicated, several.several = true, true
+	for _, tt := range []struct {
+		facts    facts
+		settings string
+		want     bool
+	}{
+		{first, "0 1", false}, {first, "0 3", false}, {first, "1 1", true}, {first, "0 2", true}, {first, "", true},
+		{logged, "0 1", false}, {several, "0 1", true},
+	} {
+		if got := tt.facts.mayLoseNow(tt.settings); got != tt.want {
+			t.Errorf("%+v, now %q: %v", tt.facts, tt.settings, got)
+		}
+	}
+}
+
 // A ROW_COUNT() of -1 is that of another statement than the UPDATE.
 func TestCheckRows(t *testing.T) {
 	for rows, ok := range map[int64]bool{-1: false, 0: true, 1: true, 2: false} {

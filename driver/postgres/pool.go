@@ -47,8 +47,12 @@ func newDialect(f *facts) *sqlstore.Dialect {
 	if f.kind == cockroach { // which compares by bytes, and knows no other way to say so
 		names = "text"
 	}
+	now := currentSettings
+	if f.kind.agreed() {
+		now = ""
+	}
 	return &sqlstore.Dialect{
-		Server: f.server, Lossy: f.mayLose(),
+		Server: f.server, Settings: now, MayLose: func(text string) bool { return parseSettings(text).mayLose() },
 		// A query prepares nothing that outlives it, in one round trip: a pooler may have
 		// another session serve the next.
 		Bind: func(query string, args []any) (string, []any) {

@@ -71,6 +71,18 @@ type settings struct {
 	walLevel, walSenders, archives string
 }
 
+// currentSettings is an expression for the settings, as a text.
+const currentSettings = `concat_ws(' ', current_setting('fsync'), current_setting('full_page_writes'),
+	current_setting('wal_level'), current_setting('max_wal_senders'), current_setting('archive_mode'))`
+
+// parseSettings reads currentSettings. Unknown settings may lose commits.
+func parseSettings(text string) (s settings) {
+	if values := strings.Fields(text); len(values) == 5 {
+		s = settings{values[0], values[1], values[2], values[3], values[4]}
+	}
+	return s
+}
+
 // replicable reports whether another server can have a copy of this one's writes, now or later.
 func (s settings) replicable() bool {
 	return s.walLevel != "minimal" && (s.walSenders != "0" || s.archives != "off")
@@ -80,9 +92,9 @@ func (s settings) synced() bool { return s.fsync == "on" && s.fullPageWrites == 
 
 // mayLose reports whether a commit may be lost: with the power, or because another
 // server that lacks it takes over.
-func (f *facts) mayLose() bool {
-	return !f.kind.agreed() && (f.settings.replicable() || !f.settings.synced())
-}
+func (s settings) mayLose() bool { return s.replicable() || !s.synced() }
+
+func (f *facts) mayLose() bool { return !f.kind.agreed() && f.settings.mayLose() }
 
 // inspect reports why the server and the table must not be used, and learns what they are like.
 func (p *pool) inspect(s *session) (*facts, error) {
@@ -188,15 +200,14 @@ func (s *session) checkSearchPath(path string) error {
 // text, of the same moment; a standby may lack it.
 func (f *facts) inspectPlain(s *session, expression string) (value string, err error) {
 	f.standby, f.commits = `pg_is_in_recovery()::text`, `current_setting('synchronous_commit')`
-	var standby, commits string
-	err = s.QueryRow(`SELECT pg_is_in_recovery()::text, current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
-			current_setting('wal_level'), current_setting('max_wal_senders'), current_setting('archive_mode'),
+	var standby, commits, settings string
+	err = s.QueryRow(`SELECT pg_is_in_recovery()::text, current_setting('synchronous_commit'), `+currentSettings+`,
 			CASE WHEN pg_is_in_recovery() THEN '' ELSE `+expression+` END`).
-		Scan(&standby, &commits, &f.settings.fsync, &f.settings.fullPageWrites,
-			&f.settings.walLevel, &f.settings.walSenders, &f.settings.archives, &value)
+		Scan(&standby, &commits, &settings, &value)
 	if err != nil {
 		return "", err
 	}
+	f.settings = parseSettings(settings)
 	return value, cmp.Or(standbyFault(standby), commitFault(commits))
 }
 

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -193,4 +194,17 @@ func TestPostgresServerThatForgets(t *testing.T) {
 	if _, err := s.Advance(t.Context(), "order", 1); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}
+}
+
+// Only a restart changes max_wal_senders.
+func TestPostgresStrictOnceLossy(t *testing.T) {
+	server := testserver.Postgres(t, nil)
+	restart := func(statement string) {
+		server.Exec(t, "postgres", statement)
+		if err := errors.Join(server.Stop(), server.Start()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restart("ALTER SYSTEM SET max_wal_senders = 0")
+	suite.TestStrictOnceLossy(t, postgresDB(t, server.URL(server.NewDatabase(t))), func() { restart("ALTER SYSTEM RESET max_wal_senders") })
 }

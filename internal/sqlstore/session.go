@@ -36,7 +36,6 @@ type Dialect struct {
 	OptionTable  string // the statement that creates leaf_option, unless it is there
 	StrictTable  string // the statement that creates leaf_strict, unless it is there
 	Server       string // an expression for the server, a text; empty: no other one takes over without commits
-	Lossy        bool   // commits can be lost
 	Mark         string // the statement that records in leaf_store, for Has, that the table $2 has rows; $1 is the row
 
 	StoreTable   string // the name of the table leaf_store; empty: that
@@ -51,6 +50,11 @@ type Dialect struct {
 	// Guarded: Check must judge the session before each write of a record. Then records have no
 	// version: a swap reads the cell with the guard.
 	Guarded bool
+
+	// Settings is an expression for the settings of the server, a text, by which MayLose judges
+	// whether commits can be lost; empty: they cannot. They change while a store is open.
+	Settings string
+	MayLose  func(settings string) bool
 
 	// Change runs a statement that changes rows and returns how many; nil: the driver tells.
 	Change func(s *Session, query string, args ...any) (int64, error)

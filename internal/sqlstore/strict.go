@@ -31,7 +31,7 @@ func (s *Session) AdvanceStrict(name, period string, masked bool, n int64) (g se
 	}
 	period, err = r.options.PeriodOf(period, time.Now())
 	if err == nil {
-		err = r.options.CheckStrict(s.Lossy, masked)
+		err = r.options.CheckStrict(false, masked)
 	}
 	if err != nil {
 		return segment.Grant{}, Refusal{err}
@@ -51,10 +51,17 @@ func (s *Session) AdvanceStrict(name, period string, masked bool, n int64) (g se
 		return segment.Grant{}, err
 	}
 	g = segment.Grant{Step: max(r.step.V, 1), Period: period, Source: period}
-	err = s.QueryRow(`SELECT max_id, `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)+` FROM leaf_strict WHERE name = $1`, counter).
-		Scan(&g.Range.End, &g.Store, &g.Server)
+	var settings string
+	err = s.QueryRow(`SELECT max_id, `+s.ReadIdentity()+`, `+cmp.Or(s.Server, `''`)+`, `+cmp.Or(s.Settings, `''`)+` FROM leaf_strict WHERE name = $1`, counter).
+		Scan(&g.Range.End, &g.Store, &g.Server, &settings)
+	if err != nil {
+		return segment.Grant{}, err
+	}
+	if err := r.options.CheckStrict(s.Settings != "" && s.MayLose(settings), masked); err != nil {
+		return segment.Grant{}, Refusal{err} // the transaction is undone
+	}
 	g.Range.Start = g.Range.End - n
-	return g, err
+	return g, nil
 }
 
 // moveStrict moves a counter in leaf_strict by n, from at least start; false: it is not there, or at
