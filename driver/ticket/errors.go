@@ -15,6 +15,9 @@ var (
 
 	// errLeftOut: other callers have found out meanwhile that the server fails.
 	errLeftOut = errors.New("the server failed others a moment ago")
+
+	// errQueued: the server may be well, as it had too little of the call's time or none.
+	errQueued = errors.New("the call waited too long for other draws of this process")
 )
 
 // wrapErr adds the server's name and a remedy to an error. The result never has a password.

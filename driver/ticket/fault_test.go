@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +90,41 @@ func TestServerThatForgets(t *testing.T) {
 		if log.count("power cut") != 1 || log.count("set "+variable+"=1 on the server") != 1 {
 			t.Errorf("%s=%s: the log does not warn of it alone:\n%s", variable, value, log.String())
 		}
+	}
+}
+
+// Calls whose time passes in this process's own queue say nothing of the server.
+func TestQueueIsNoFailure(t *testing.T) {
+	s := newSet(t, shared[0])
+	initSet(t, s.servers(t), ticket.Layout{}, order)
+	var log logbook
+	opts := log.options()
+	opts.Timeout = time.Second
+	store := open(t, s.servers(t), ticket.Layout{}, opts)
+	var got drivertest.Ranges
+	draw(t.Context(), t, store, 1, &got)
+	s.exec(t, 1, "CREATE TRIGGER slow BEFORE INSERT ON Tickets64 FOR EACH ROW SET @slept = SLEEP(0.15)")
+	var failed atomic.Int64
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() {
+			g, err := store.Advance(t.Context(), "order", 1)
+			if err != nil {
+				failed.Add(1)
+				return
+			}
+			got.Add(g.Range)
+		})
+	}
+	wg.Wait()
+	if failed.Load() == 0 {
+		t.Error("no call waited too long: nothing is tested")
+	}
+	if log.count("ticket server left out") > 0 {
+		t.Errorf("a healthy server was left out:\n%s", log.String())
+	}
+	if err := got.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Store) visit(ctx context.Context, do func(m *member, hasty bool) (done 
 		if gone := s.usable(ctx); gone != nil { // not the server's fault
 			return fmt.Errorf("%w: %w", gone, failed)
 		}
-		if !errors.Is(err, errLeftOut) { // which is noted
+		if !errors.Is(err, errLeftOut) && !errors.Is(err, errQueued) { // the first is noted, the second no failure
 			s.failed(m, err)
 		}
 	}

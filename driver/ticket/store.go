@@ -121,10 +121,11 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 	if s.layout.Stride == 0 {
 		table := s.layout.table(tag)
 		if err := m.gate(table).Take(ctx); err != nil {
-			return segment.Grant{}, fmt.Errorf("wait for other draws from %s: %w", table, err)
+			return segment.Grant{}, fmt.Errorf("%w from %s: %v", errQueued, table, err) // no cause: the server was not asked
 		}
 		defer m.gate(table).Free()
 	}
+	turn := time.Now()
 	if hasty && m.facts.Load() != nil {
 		if s.isDown(m) {
 			return segment.Grant{}, errLeftOut
@@ -140,6 +141,9 @@ func (s *Store) draw(ctx context.Context, m *member, tag string, n int64, hasty 
 		if !mysqlconn.IsNumber(err, mysqlconn.Deadlock, mysqlconn.NoAutoInc) {
 			break
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && time.Since(turn) < s.timeout/failoverDivisor {
+		err = fmt.Errorf("%w: %v", errQueued, err)
 	}
 	return grant, err
 }
