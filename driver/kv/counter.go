@@ -215,7 +215,7 @@ var errNothing = errors.New("no call can be granted anything")
 // move tries once to move the counter, from the known cell.
 func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome, error) {
 	t, err := readTag(c.cell)
-	if parent := calls[0].parent; parent != nil {
+	if parent := latestParent(calls); parent != nil {
 		t, err = periodText(c.key, t, err, parent)
 	}
 	if err != nil {
@@ -249,6 +249,17 @@ func (c *counter) move(ctx context.Context, calls []*call, late int) ([]outcome,
 		g.Server, g.Store, g.Version = c.cell.Server, t.Store, c.cell.mark()
 	}
 	return outcomes, nil
+}
+
+// latestParent returns the tag of a period with the highest MaxID that a caller has read; nil: the
+// counter is that of a tag. A caller that begins after a raise shares rounds with earlier ones.
+func latestParent(calls []*call) (latest *tagText) {
+	for _, call := range calls {
+		if latest == nil || call.parent != nil && call.parent.MaxID > latest.MaxID {
+			latest = call.parent
+		}
+	}
+	return latest
 }
 
 // swap has the cell hold t if it is as it is known to be.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -262,4 +263,44 @@ func TestUnknownCellIsRead(t *testing.T) {
 	if slices.Contains(b.log, "swap format/tags") {
 		t.Error("the marker was written")
 	}
+}
+
+// A call for a period that begins after a raise of its tag gets no lower number, though it shares a
+// round with a call that began before.
+func TestRaiseWithinARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &hooked{Backend: memory.NewBackend()}
+		daily := segment.Tag{Name: "daily", MaxID: 1, Step: 10, Options: segment.TagOptions{segment.OptionPeriod: "day"}}
+		s := newStore(t, b, daily)
+		free := make(chan struct{})
+		b.before = func(_ context.Context, call string) error {
+			if call == "swap periods/2000-01-01 daily" {
+				<-free
+			}
+			return nil
+		}
+		var calls sync.WaitGroup
+		starts := make([]int64, 3)
+		advance := func(i int) {
+			calls.Go(func() {
+				g, err := s.AdvanceStrict(t.Context(), "daily", "2000-01-01", 1)
+				if err != nil {
+					t.Error(err)
+				}
+				starts[i] = g.Range.Start
+			})
+			synctest.Wait()
+		}
+		advance(0) // its round keeps the others waiting
+		advance(1)
+		if _, err := s.Alter(t.Context(), "daily", segment.Change{MaxID: new(int64(5000))}); err != nil {
+			t.Fatal(err)
+		}
+		advance(2)
+		close(free)
+		calls.Wait()
+		if starts[2] < 5000 {
+			t.Errorf("the calls got %v: the last one began after a raise to 5000", starts)
+		}
+	})
 }
