@@ -25,6 +25,8 @@ func TestStoreInit(t *testing.T) {
 
 func TestEnsure(t *testing.T) { suite.TestEnsure(t, emptyDB(t)) }
 
+func TestDeletedByHand(t *testing.T) { suite.TestDeletedByHand(t, emptyDB(t)) }
+
 func TestRegistryInit(t *testing.T) { suite.TestRegistryInit(t, emptyDB(t)) }
 
 func TestInitTogether(t *testing.T) {

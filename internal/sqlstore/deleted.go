@@ -21,8 +21,46 @@ func (s *Session) keptEnd(name string) (end sql.Null[int64], err error) {
 	return end, err
 }
 
+// formerEnd returns where a new tag of that name may begin: above the one that Remove deleted, and
+// above one whose row of leaf_alloc was deleted by hand. Not valid without either.
+func (s *Session) formerEnd(name string) (end sql.Null[int64], err error) {
+	has, err := s.HasTable(deletedTable)
+	if err == nil && has {
+		end, err = s.keptEnd(name)
+	}
+	if err != nil {
+		return end, err
+	}
+	left, err := s.takeLeftover(name)
+	if left.Valid && (!end.Valid || left.V > end.V) {
+		end = left
+	}
+	return end, err
+}
+
+// takeLeftover removes the row in leaf_strict, and returns the counter, of a tag whose row of
+// leaf_alloc was deleted by hand: Remove drops both. Its options are still in leaf_option.
+func (s *Session) takeLeftover(name string) (end sql.Null[int64], err error) {
+	if has, err := s.HasTable(strictTable); err != nil || !has {
+		return end, err
+	}
+	err = s.QueryRow(`SELECT max_id FROM leaf_strict WHERE name = $1`+s.ForUpdate, name).Scan(&end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sql.Null[int64]{}, nil
+	}
+	if err != nil {
+		return end, err
+	}
+	options, err := s.optionsOf(name)
+	if err == nil {
+		err = s.dropStrict(name)
+	}
+	end.V = options.Used(end.V)
+	return end, err
+}
+
 // Create inserts a tag and then looks for a deleted one with that name: the insert waits for an
-// uncommitted deletion.
+// uncommitted deletion. Then it replaces the options of that one.
 func (s *Session) Create(tag segment.Tag) error {
 	if err := s.keepsOptions(tag.Options); err != nil {
 		return err
@@ -37,13 +75,9 @@ func (s *Session) Create(tag segment.Tag) error {
 	if err := s.Insert(tag); err != nil {
 		return err
 	}
-	if err := s.setOptions(tag.Name, tag.Options); err != nil {
-		return err
-	}
-	has, err := s.HasTable(deletedTable)
-	var end sql.Null[int64]
-	if err == nil && has {
-		end, err = s.keptEnd(tag.Name)
+	end, err := s.formerEnd(tag.Name)
+	if err == nil {
+		err = s.setOptions(tag.Name, tag.Options)
 	}
 	if err == nil && end.Valid {
 		if again := tag.Options.CheckNewName(end.V); again != nil {

@@ -103,9 +103,6 @@ func (s *Session) counted(r row, lock string) (row, error) {
 
 // createStrict puts the counter of a new tag into leaf_strict.
 func (s *Session) createStrict(name string, maxID int64) error {
-	if err := s.dropStrict(name); err != nil {
-		return err
-	}
 	_, err := s.Change(`INSERT INTO leaf_strict (name, max_id) VALUES ($1, $2)`, name, maxID)
 	if err == nil {
 		err = s.mark(strictTable)

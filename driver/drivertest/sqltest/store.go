@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf"
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/driver/sqldb"
 	"github.com/leaf-id/leaf/segment"
 )
@@ -148,5 +149,53 @@ func TestOddRows(t *testing.T, s *sqldb.Store) {
 	}
 	if g, err := s.Advance(t.Context(), "no-max", 0); err != nil || g.Range != (leaf.Range{Start: 500, End: 510}) {
 		t.Errorf("after the mend: %v, %v", g, err)
+	}
+}
+
+// TestDeletedByHand checks, in an empty database, that a new tag continues above one whose row of
+// leaf_alloc a person deleted, as with Java Leaf.
+func (d Driver) TestDeletedByHand(t *testing.T, db *sql.DB) {
+	ctx := t.Context()
+	if err := d.Init(ctx, db, nil); err != nil {
+		t.Fatal(err)
+	}
+	const past = "2024-02-29"
+	s := d.OpenStore(t, db)
+	plain := segment.TagOptions{}
+	strict := segment.TagOptions{segment.OptionOrder: segment.OrderStrictLossy}
+	daily := segment.TagOptions{segment.OptionPeriod: "day"}
+	masked := segment.TagOptions{segment.OptionMask: "k1:10^6:" + drivertest.MaskKeys["k1"].Fingerprint()}
+	for i, c := range []struct {
+		old, new segment.TagOptions
+		want     int64
+	}{
+		{strict, strict, 5000}, {strict, plain, 5000}, {strict, daily, 5000}, {daily, daily, 5001}, {daily, strict, 5000},
+		{masked, strict, 1_000_000}, {masked, plain, 1_000_000},
+	} {
+		name := fmt.Sprintf("tag-%d", i)
+		if err := s.Create(ctx, segment.Tag{Name: name, MaxID: 5000, Step: 10, Options: c.old}); err != nil {
+			t.Fatal(err)
+		}
+		if c.old.Periodic() {
+			if _, err := s.AdvanceStrict(ctx, name, past, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.ExecContext(ctx, "DELETE FROM leaf_alloc WHERE biz_tag = '"+name+"'"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Create(ctx, segment.Tag{Name: name, MaxID: 1, Step: 10, Options: c.new}); err != nil {
+			t.Fatal(err)
+		}
+		advance := func() (segment.Grant, error) { return s.AdvanceStrict(ctx, name, "", 1) }
+		switch {
+		case c.new.Periodic():
+			advance = func() (segment.Grant, error) { return s.AdvanceStrict(ctx, name, past, 1) }
+		case !c.new.Strict():
+			advance = func() (segment.Grant, error) { return s.Advance(ctx, name, 1) }
+		}
+		if g, err := advance(); err != nil || g.Range.Start != c.want {
+			t.Errorf("%v after %v, deleted by hand: %v, %v, want %d", c.new, c.old, g.Range, err, c.want)
+		}
 	}
 }
