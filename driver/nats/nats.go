@@ -51,10 +51,19 @@ type backend struct {
 	replicas int
 	connect  []nats.Option
 
-	lock chan struct{} // holds one element while the fields below are in use
+	ended context.Context // by Close
+	end   context.CancelFunc
+
+	lock    chan struct{} // holds one element while the fields below are in use
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	of      jetstream.Stream
+	pending chan connected // gets the outcome of the attempt to connect; nil: none is under way
+}
+
+type connected struct {
 	conn *nats.Conn
-	js   jetstream.JetStream
-	of   jetstream.Stream
+	err  error
 }
 
 // Open returns the store and the registry in a stream of the NATS at url, nats://h1:4222,… It
@@ -104,6 +113,7 @@ func newBackend(opts *Options) (*backend, error) {
 		opts = &Options{}
 	}
 	b := &backend{stream: cmp.Or(opts.Stream, DefaultStream), connect: opts.Connect, replicas: max(1, opts.Replicas), lock: make(chan struct{}, 1)}
+	b.ended, b.end = context.WithCancel(context.Background())
 	if strings.ContainsAny(b.stream, " .*>/\\") {
 		return nil, fmt.Errorf("%w: the name of stream %q has a space, dot, slash or wildcard", leaf.ErrInvalid, b.stream)
 	}
@@ -134,23 +144,18 @@ func (b *backend) key(kind kv.Kind, subject string) (kv.Key, error) {
 
 // open returns the stream, after connecting if necessary.
 func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.ended, cancel)()
 	select {
 	case b.lock <- struct{}{}:
 		defer func() { <-b.lock }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	var err error
-	if b.conn == nil {
-		opts := append([]nats.Option{
-			nats.Name("leaf"), nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
-			nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
-			nats.ReconnectBufSize(-1), // what waits for a connection would be sent after its caller has left
-		}, b.connect...)
-		if b.conn, err = nats.Connect(b.url, opts...); err != nil {
-			b.conn = nil
-			return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
-		}
+	err := b.join(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
 	}
 	if b.js == nil {
 		if b.js, err = jetstream.New(b.conn); err != nil {
@@ -165,6 +170,43 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 		b.of = of
 	}
 	return b.js, b.of, nil
+}
+
+// join connects if necessary, also after the client has closed its connection for good, as it does
+// after some errors of the server. The client connects without regard to ctx, so callers only wait
+// for it.
+func (b *backend) join(ctx context.Context) error {
+	if b.url == "" || b.conn != nil && !b.conn.IsClosed() {
+		return nil
+	}
+	b.conn, b.js, b.of = nil, nil, nil
+	if b.pending == nil {
+		pending := make(chan connected, 1)
+		b.pending = pending
+		go func() {
+			conn, err := nats.Connect(b.url, b.options()...)
+			pending <- connected{conn, err}
+		}()
+	}
+	select {
+	case c := <-b.pending:
+		b.pending = nil
+		if c.err == nil {
+			b.conn = c.conn
+		}
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *backend) options() []nats.Option {
+	return append([]nats.Option{
+		nats.Name("leaf"), nats.Timeout(2 * time.Second), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
+		nats.IgnoreAuthErrorAbort(), // wrong credentials may come right
+		nats.ReconnectBufSize(-1),   // what waits for a connection would be sent after its caller has left
+	}, b.connect...)
 }
 
 // server returns the time of the marker's message, which distinguishes the stream from a new one
@@ -387,10 +429,18 @@ func (b *backend) Clock(ctx context.Context) (time.Time, error) {
 
 // Close ends the connection, unless it is the caller's.
 func (b *backend) Close() error {
+	b.end()
 	b.lock <- struct{}{}
 	defer func() { <-b.lock }()
 	if b.conn != nil && b.url != "" {
 		b.conn.Close()
+	}
+	if b.pending != nil {
+		go func() {
+			if c := <-b.pending; c.err == nil {
+				c.conn.Close()
+			}
+		}()
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ type proxy struct {
 
 	writes   atomic.Int64 // publishes that compare
 	lose     atomic.Bool  // the answer to the next one, with its connection
+	odd      atomic.Bool  // send an error that the client does not know with the next message
 	leader   atomic.Int64 // reads that the leader answers
 	replicas atomic.Int64 // reads that any replica answers
 }
@@ -59,6 +60,9 @@ func (p *proxy) serve(client net.Conn) {
 		})
 	})
 	pass(server, client, func(msg []byte) bool {
+		if p.odd.CompareAndSwap(true, false) {
+			_, _ = client.Write([]byte("-ERR 'Odd'\r\n"))
+		}
 		return !losing.Load() || !bytes.HasPrefix(msg, []byte("MSG")) && !bytes.HasPrefix(msg, []byte("HMSG"))
 	})
 	client.Close()

@@ -8,7 +8,10 @@ import (
 
 // A NATSServer is a private NATS with JetStream on 127.0.0.1. Its methods are not safe for
 // concurrent use, except for URL.
-type NATSServer struct{ private }
+type NATSServer struct {
+	private
+	Args []string // further arguments, from the next Start on
+}
 
 // NATS starts a server that ends with t.
 func NATS(t TB) *NATSServer {
@@ -34,7 +37,8 @@ func (s *NATSServer) run() (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: install nats-server (make test does it on Debian as root)", err)
 	}
-	cmd := exec.Command(path, "-a", "127.0.0.1", "-p", fmt.Sprint(s.Port), "-js", "-sd", filepath.Join(s.Dir, "data"))
+	args := []string{"-a", "127.0.0.1", "-p", fmt.Sprint(s.Port), "-js", "-sd", filepath.Join(s.Dir, "data")}
+	cmd := exec.Command(path, append(args, s.Args...)...)
 	if s.proc, err = start(cmd); err != nil {
 		return fmt.Errorf("start nats: %w", err)
 	}
