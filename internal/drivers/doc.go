@@ -6,7 +6,8 @@
 // the hosts and the traits, and opens its database. [Open] reports the fault, and parameters that the
 // driver has not read.
 //
-// User names and passwords are percent-encoded; unreserved characters and "@" need no encoding.
+// User names and passwords are percent-encoded; unreserved characters and "@" need no encoding. An "@"
+// in a parameter does.
 // docs/stores.md lists the parameters. Errors never contain a password.
 //
 // Every URL of a registry, except sqlite:, has two parameters. claim_delay is the wait of a claim

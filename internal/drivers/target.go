@@ -61,11 +61,20 @@ func newTarget(d driver, rest string) *target {
 }
 
 // split splits a URL at the question mark behind its user and password, and takes the parameters
-// apart.
+// apart. An @ behind the first question mark ends the password only if nothing else can be meant: a
+// wrong guess would contact another host.
 func (u *target) split() {
-	at := strings.LastIndex(u.rest, "@") + 1
-	hosts, query, _ := strings.Cut(u.rest[at:], "?")
-	u.address = u.rest[:at] + hosts
+	address, query, _ := strings.Cut(u.rest, "?")
+	switch ats := strings.Count(query, "@"); {
+	case ats == 1 && inPassword(address):
+		more, hosts, _ := strings.Cut(query, "@")
+		hosts, query, _ = strings.Cut(hosts, "?")
+		address += "?" + more + "@" + hosts
+	case ats > 0:
+		u.fail(invalid("there is an @ after the question mark: write %%40 for it, and %%3F for a question mark in a password"))
+		return
+	}
+	u.address = address
 	var err error
 	if u.params, err = url.ParseQuery(query); err != nil {
 		u.malformed("the parameters are malformed")
@@ -75,6 +84,13 @@ func (u *target) split() {
 			u.fail(invalid("parameter %q is given more than once", name))
 		}
 	}
+}
+
+// inPassword reports whether an address, up to a question mark, ends within a password: it has a
+// user, and no host yet.
+func inPassword(address string) bool {
+	user, password, ok := strings.Cut(strings.TrimPrefix(address, "//"), ":")
+	return ok && !strings.HasPrefix(user, "[") && !strings.Contains(address, "@") && !portFirst().MatchString(password)
 }
 
 // check returns the problem of a URL whose parameters the driver has read. An unknown parameter
