@@ -36,7 +36,8 @@ type Options struct {
 	// Stream is the name of the stream. Default [DefaultStream].
 	Stream string
 
-	// Replicas is how many servers hold a stream that Init creates: 1, 3 or 5. Default 1.
+	// Replicas is how many servers hold a stream that Init creates, 1 to 5. Default 1. Of 2 and 4
+	// as many may fail as of 1 and 3.
 	Replicas int
 
 	// Connect are further options of the connection, such as nats.UserInfo,

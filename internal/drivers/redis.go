@@ -55,6 +55,9 @@ func (u *target) redisConfig() (c redis.Config) {
 	c.Username, c.Password = u.user, u.password
 	c.Prefix = cmp.Or(u.text("prefix"), redis.DefaultPrefix)
 	c.SentinelUsername, c.SentinelPassword = u.text("sentinel_user"), u.text("sentinel_password")
+	if c.Mode != redis.Sentinel && c.SentinelUsername+c.SentinelPassword != "" {
+		u.fail(invalid("sentinel_user and sentinel_password are for redis+sentinel"))
+	}
 	c.Volatile = u.oneOf("durability", "none") != ""
 	c.Wait = u.number("wait", 0, math.MaxInt32)
 	if text, ok := u.param("waitaof"); ok {
@@ -66,6 +69,9 @@ func (u *target) redisConfig() (c redis.Config) {
 		}
 	}
 	u.duration("wait_timeout", &c.WaitTimeout)
+	if u.params.Has("wait_timeout") && !u.params.Has("wait") && !u.params.Has("waitaof") {
+		u.fail(invalid("wait_timeout is for wait or waitaof: add one of them"))
+	}
 	return c
 }
 
