@@ -204,6 +204,43 @@ func TestCertificates(t *testing.T) {
 	want(t, "a wrong token beside a good certificate", err, access.ErrUnauthenticated)
 }
 
+// A caller of an open gate has shown credentials, or has an address, that count after a change of the
+// rules.
+func TestCallerOutlivesAReload(t *testing.T) {
+	g, token := access.New(access.Options{}), access.NewToken()
+	certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "shop.example"}}
+	callers := make(map[string]*access.Caller)
+	for name, c := range map[string]access.Credentials{
+		"token": {Token: token, Addr: addr}, "certificate": {Certificate: certificate, Addr: addr}, "wrong token": {Token: access.NewToken(), Addr: addr},
+		"first address": {Addr: addr}, "second address": {Addr: netip.MustParseAddr("192.0.2.2")},
+	} {
+		var err error
+		if callers[name], err = g.Caller(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limited, err := g.Prepare(false, access.Limits{Client: access.Limit{Quota: 1}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited()
+	for _, name := range []string{"first address", "second address"} {
+		want(t, name+", within the limit", callers[name].Take("segment", "order", 1), nil)
+		want(t, name+", over the limit", callers[name].Take("segment", "order", 1), access.ErrLimit)
+	}
+	if err := g.Reload(write(t, entry(token, `take: ["*"]`)+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "token", callers["token"].Take("segment", "order", 1), nil)
+	for _, name := range []string{"certificate", "wrong token", "first address"} {
+		want(t, name, callers[name].Take("segment", "order", 1), access.ErrUnauthenticated)
+	}
+	if err := g.Reload(write(t, `tokens: [{name: t, certificate: shop.example, take: ["*"]}]`)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "certificate", callers["certificate"].Take("segment", "order", 1), nil)
+}
+
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token := access.NewToken()

@@ -11,10 +11,11 @@ import (
 	"github.com/leaf-id/leaf/internal/server/access"
 )
 
-// Caller returns who sent r. The error is one of package access.
+// Caller returns who sent r, or [access.Gate.Anyone] while the gate is open. The error is one of
+// package access.
 func (o *Options) Caller(r *http.Request) (*access.Caller, error) {
 	if o.Access.Open() {
-		return o.Access.Caller(access.Credentials{})
+		return o.Access.Anyone(), nil
 	}
 	return o.Access.Caller(credentials(r))
 }
@@ -38,9 +39,9 @@ func (o *Options) CallerName(r *http.Request) string {
 	return caller.Name()
 }
 
-// Admit returns the caller of r if it has one of the rights, or an error with the reason. A browser
-// runs other people's code: a page of another site changes nothing, and a page whose host name
-// leads here may take IDs at most.
+// Admit returns the caller of r if it has one of the rights, or an error with the reason. The caller
+// may live as long as r. A browser runs other people's code: a page of another site changes nothing,
+// and a page whose host name leads here may take IDs at most.
 func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, error) {
 	if rights&access.Take == 0 {
 		if err := o.CheckHost(r); err != nil {
@@ -52,7 +53,7 @@ func (o *Options) Admit(r *http.Request, rights access.Right) (*access.Caller, e
 			return nil, fmt.Errorf("%w: nothing is changed on behalf of another web site: %w", access.ErrForbidden, err)
 		}
 	}
-	caller, err := o.Caller(r)
+	caller, err := o.Access.Caller(credentials(r))
 	if err != nil {
 		return nil, err
 	}

@@ -128,6 +128,49 @@ func TestTokensFromNowOn(t *testing.T) {
 	}
 }
 
+// A connection that has shown a token keeps its rights when tokens become required.
+func TestTokenShownBefore(t *testing.T) {
+	g := serveGuarded(t, nil)
+	var clients []*client
+	for _, login := range [][]string{{"AUTH", "user", g.token}, {"HELLO", "3", "AUTH", "user", g.token}} {
+		c := g.dial(t)
+		if got := c.do(login...); strings.HasPrefix(got, "-") {
+			t.Fatalf("%q: %q", login, got)
+		}
+		clients = append(clients, c)
+	}
+	g.require(t)
+	for i, c := range clients {
+		if got, want := c.do("INCR", "order"), fmt.Sprintf(":%d", i+1); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := c.do("INCR", "user"); !strings.HasPrefix(got, "-NOPERM ") {
+			t.Errorf("a tag of others: %q", got)
+		}
+	}
+}
+
+// A connection from before a limit counts as its address, like a later one.
+func TestLimitFromNowOn(t *testing.T) {
+	gate := access.New(access.Options{})
+	f := serve(t, func(o *options) { o.access = gate })
+	before := f.dial(t)
+	if got := before.do("INCR", "order"); got != ":1" {
+		t.Error(got)
+	}
+	limit, err := gate.Prepare(false, access.Limits{Client: access.Limit{Quota: 1}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit()
+	if got := before.do("INCR", "order"); got != ":2" {
+		t.Errorf("within the limit: %q", got)
+	}
+	if got := f.dial(t).do("INCR", "order"); !strings.HasPrefix(got, "-TRYAGAIN ") {
+		t.Errorf("another connection of the address, over the limit: %q", got)
+	}
+}
+
 // A batch that a limit does not allow as a whole is served as far as it goes.
 func TestLimit(t *testing.T) {
 	gate := access.New(access.Options{Limits: access.Limits{Tags: map[string]access.Limit{"order": {Rate: 1, Burst: 5}}}})

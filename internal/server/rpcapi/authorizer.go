@@ -55,10 +55,7 @@ func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	if ctx != r.Context() {
-		r = r.WithContext(ctx)
-	}
-	a.next.ServeHTTP(w, r)
+	a.next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // admit returns the context of a call that its sender may make.
@@ -68,9 +65,7 @@ func admit(opts *frontend.Options, r *http.Request) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !opts.Access.Open() {
-		ctx = frontend.WithCaller(ctx, caller)
-	}
+	ctx = frontend.WithCaller(ctx, caller)
 	if needs == access.Admin {
 		ctx = issuer.WithActor(ctx, issuer.Actor{Name: caller.Name(), From: r.RemoteAddr})
 	}

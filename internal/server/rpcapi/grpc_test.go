@@ -177,9 +177,9 @@ func TestGRPCReflection(t *testing.T) {
 	_ = stream.CloseSend()
 }
 
-func openStream(t *testing.T, conn *grpc.ClientConn, procedure string) grpc.ClientStream {
+func openStream(ctx context.Context, t *testing.T, conn *grpc.ClientConn, procedure string) grpc.ClientStream {
 	t.Helper()
-	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, procedure)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, procedure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func openStream(t *testing.T, conn *grpc.ClientConn, procedure string) grpc.Clie
 }
 
 func TestGRPCStream(t *testing.T) {
-	stream := openStream(t, serveGRPC(t, loopback, orders(t)), leafv1connect.LeafServiceStreamProcedure)
+	stream := openStream(t.Context(), t, serveGRPC(t, loopback, orders(t)), leafv1connect.LeafServiceStreamProcedure)
 	for want := int64(100); want < 110; want += 2 {
 		if err := stream.SendMsg(&leafv1.StreamRequest{Asks: []*leafv1.TakeRequest{ask("order", 1), ask("nope", 1), ask("order", 1)}}); err != nil {
 			t.Fatal(err)
@@ -211,15 +211,61 @@ func TestGRPCStream(t *testing.T) {
 func TestGRPCStreamIsRefused(t *testing.T) {
 	b := orders(t)
 	b.Access, _ = withTokens(t)
-	stream := openStream(t, serveGRPC(t, everyone, b), leafv1connect.LeafServiceStreamProcedure)
+	stream := openStream(t.Context(), t, serveGRPC(t, everyone, b), leafv1connect.LeafServiceStreamProcedure)
 	if err := stream.RecvMsg(new(leafv1.StreamResponse)); status.Code(err) != codes.Unauthenticated {
 		t.Error(err)
 	}
 }
 
+// take takes an order over a stream and returns the reason of an error.
+func take(t *testing.T, stream grpc.ClientStream) (reason string) {
+	t.Helper()
+	if err := stream.SendMsg(&leafv1.StreamRequest{Asks: []*leafv1.TakeRequest{ask("order", 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	var res leafv1.StreamResponse
+	if err := stream.RecvMsg(&res); err != nil {
+		t.Fatal(err)
+	}
+	return res.GetAnswers()[0].GetError().GetReason()
+}
+
+// The first limit or token of a server reaches open streams by their address and token.
+func TestStreamOutlivesAReload(t *testing.T) {
+	for name, serve := range map[string]func(*access.Gate) *grpc.ClientConn{
+		"net/http": func(gate *access.Gate) *grpc.ClientConn { return dial(t, serveGated(t, gate).url) },
+		"grpc-go": func(gate *access.Gate) *grpc.ClientConn {
+			b := orders(t)
+			b.Access = gate
+			return serveGRPC(t, loopback, b)
+		},
+	} {
+		gate, token := access.New(access.Options{}), access.NewToken()
+		conn := serve(gate)
+		known := openStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), t, conn, leafv1connect.LeafServiceStreamProcedure)
+		unknown := openStream(t.Context(), t, conn, leafv1connect.LeafServiceStreamProcedure)
+		want := func(when, ofKnown, ofUnknown string) {
+			t.Helper()
+			if a, b := take(t, known), take(t, unknown); a != ofKnown || b != ofUnknown {
+				t.Errorf("%s, %s: %q with a token, %q without; want %q and %q", name, when, a, b, ofKnown, ofUnknown)
+			}
+		}
+		want("open", "", "")
+		limited, err := gate.Prepare(false, access.Limits{Client: access.Limit{Quota: 2}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited()
+		want("within the limit", "", "")
+		want("over the limit", "RATE_LIMITED", "RATE_LIMITED")
+		testgate.Require(t, gate, access.Options{}, fmt.Sprintf("tokens:\n- {name: shop, hash: %q, take: [order]}\n", access.HashToken(token)))
+		want("with tokens", "", "UNAUTHENTICATED")
+	}
+}
+
 func TestGRPCStreamEndsWithTheServer(t *testing.T) {
 	stopping := make(chan struct{})
-	stream := openStream(t, serveGRPC(t, loopback, frontend.Options{IDs: issuer.New(nil, nil), Stopping: stopping}), leafv1connect.LeafServiceStreamProcedure)
+	stream := openStream(t.Context(), t, serveGRPC(t, loopback, frontend.Options{IDs: issuer.New(nil, nil), Stopping: stopping}), leafv1connect.LeafServiceStreamProcedure)
 	close(stopping)
 	if err := stream.RecvMsg(new(leafv1.StreamResponse)); status.Code(err) != codes.Unavailable {
 		t.Error(err)
@@ -228,7 +274,7 @@ func TestGRPCStreamEndsWithTheServer(t *testing.T) {
 
 // A client that begins a call and never sends its message gets a time-out.
 func TestGRPCWithoutMessage(t *testing.T) {
-	stream := openStream(t, serveGRPC(t, loopback, orders(t)), leafv1connect.LeafServiceNextProcedure)
+	stream := openStream(t.Context(), t, serveGRPC(t, loopback, orders(t)), leafv1connect.LeafServiceNextProcedure)
 	if err := stream.RecvMsg(new(leafv1.NextResponse)); status.Code(err) != codes.DeadlineExceeded {
 		t.Error(err)
 	}
@@ -248,7 +294,7 @@ func TestGRPCFault(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	stream := openStream(t, conn, leafv1connect.LeafServiceStreamProcedure)
+	stream := openStream(t.Context(), t, conn, leafv1connect.LeafServiceStreamProcedure)
 	if err := stream.SendMsg(&leafv1.StreamRequest{Asks: []*leafv1.TakeRequest{ask("order", 1)}}); err != nil {
 		t.Error(err)
 	}

@@ -77,7 +77,7 @@ func TestReflection(t *testing.T) {
 	conn := dial(t, serve(t, everyone).url)
 	for _, version := range []string{"v1", "v1alpha"} {
 		t.Run(version, func(t *testing.T) {
-			stream := openStream(t, conn, "/grpc.reflection."+version+".ServerReflection/ServerReflectionInfo")
+			stream := openStream(t.Context(), t, conn, "/grpc.reflection."+version+".ServerReflection/ServerReflectionInfo")
 			ask := func(req *reflectionv1.ServerReflectionRequest) (*reflectionv1.ServerReflectionResponse, error) {
 				res := new(reflectionv1.ServerReflectionResponse)
 				return res, cmp.Or(stream.SendMsg(req), stream.RecvMsg(res))
@@ -103,7 +103,7 @@ func TestReflection(t *testing.T) {
 
 // A client that has no more questions ends the stream.
 func TestReflectionEnds(t *testing.T) {
-	stream := openStream(t, dial(t, serve(t, everyone).url), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+	stream := openStream(t.Context(), t, dial(t, serve(t, everyone).url), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
 	if err := stream.CloseSend(); err != nil {
 		t.Error(err)
 	}

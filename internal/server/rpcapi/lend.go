@@ -50,9 +50,7 @@ func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (
 
 // refund takes back the charge for n IDs of a tag that the caller did not get.
 func (s *leafService) refund(ctx context.Context, tag string, n int64) {
-	if !s.Access.Open() {
-		frontend.CallerIn(ctx).Refund(issuer.Segment, tag, n)
-	}
+	frontend.CallerIn(ctx).Refund(issuer.Segment, tag, n)
 }
 
 func (s *leafService) Return(ctx context.Context, req *leafv1.ReturnRequest) (*leafv1.ReturnResponse, error) {

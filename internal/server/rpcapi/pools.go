@@ -65,10 +65,8 @@ func (s *workerService) ClaimLease(ctx context.Context, req *leafv1.ClaimLeaseRe
 	if err != nil {
 		return nil, err
 	}
-	if !s.Access.Open() {
-		if err := frontend.CallerIn(ctx).Lease(req.GetPool()); err != nil {
-			return nil, err
-		}
+	if err := frontend.CallerIn(ctx).Lease(req.GetPool()); err != nil {
+		return nil, err
 	}
 	claim := worker.PoolClaim{Pool: req.GetPool(), TTL: req.GetTtl().AsDuration(), Holder: req.GetHolder()}
 	if l := req.GetLayout(); l != nil {
