@@ -163,6 +163,7 @@ func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 // A process is a running `leaf serve`.
 type process struct {
 	cmd  *exec.Cmd
+	err  io.Closer // the read end of its stderr
 	url  string
 	mu   sync.Mutex
 	more chan struct{} // closed, and replaced, when log grows; nil at its end
@@ -185,7 +186,7 @@ func startServer(dir string, env []string, args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, more: make(chan struct{})}
+	p := &process{cmd: cmd, err: stderr, more: make(chan struct{})}
 	read := make(chan struct{})
 	go func() { defer close(read); p.read(stderr) }()
 	p.wait = sync.OnceValue(func() error { <-read; return cmd.Wait() })

@@ -118,7 +118,8 @@ func serve(cmd *cobra.Command, src config.Source) error {
 	log := newLogger(cmd.ErrOrStderr(), cfg, level)
 	drivers.LogTo(log)
 	telemetry.LogTracesTo(log)
-	hangups := make(chan os.Signal, 1) // from now on SIGHUP does not end the process
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else a log without a reader ends the process
+	hangups := make(chan os.Signal, 1)                      // from now on SIGHUP does not end the process
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	ctx, stop := stoppable(cmd.Context(), log)

@@ -94,6 +94,33 @@ func TestShutdownTimeoutHolds(t *testing.T) {
 	}
 }
 
+// A server whose log has lost its reader serves on, and gives its IDs back when it stops.
+func TestLogWithoutReader(t *testing.T) {
+	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_LOG_ACCESS=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	if err := p.err.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // a line of the log for each
+		res, err := http.Get(p.url + "/api/segment/get/leaf-segment-test")
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		id, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if want := fmt.Sprint(i + 1); err != nil || string(id) != want {
+			t.Errorf("ID %q, %v, want %s", id, err, want)
+		}
+	}
+	sendSignal(t, p, syscall.SIGTERM)
+	if err := p.wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
+
 func TestMaxBatchHolds(t *testing.T) {
 	p, err := startServer(t.TempDir(), append(os.Environ(), "LEAF_MAX_BATCH=3"))
 	if err != nil {
