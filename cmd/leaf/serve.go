@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -152,12 +151,11 @@ func stoppable(parent context.Context, log *slog.Logger) (context.Context, func(
 	return ctx, func() { quiet(); stop(); end(nil) }
 }
 
-// reloadOn calls reload, which logs its own errors, for each signal. The returned function
-// ends that.
+// reloadOn calls reload, which logs its own errors, for each signal. The returned function ends that,
+// and does not wait for a reload, which may hang on a file.
 func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
 	done := make(chan struct{})
-	var ended sync.WaitGroup
-	ended.Go(func() {
+	go func() {
 		for {
 			select {
 			case <-hangups:
@@ -166,8 +164,8 @@ func reloadOn(hangups <-chan os.Signal, reload func() error) (stop func()) {
 				return
 			}
 		}
-	})
-	return func() { close(done); ended.Wait() }
+	}()
+	return func() { close(done) }
 }
 
 func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -91,6 +92,39 @@ func TestShutdownTimeoutHolds(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 9*time.Second {
 		t.Errorf("the stop took %s, as if there were no shutdown_timeout", took)
+	}
+}
+
+// A tokens file on a network drive without its server holds up no stop: a pipe without a writer
+// stands for it.
+func TestHungFileHoldsUpNoStop(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens.yaml")
+	if err := os.WriteFile(file, []byte("tokens: [{name: a, certificate: a, take: [a]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := startServer(dir, append(os.Environ(), "LEAF_TOKENS_FILE="+file, "LEAF_SHUTDOWN_TIMEOUT=5s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sendSignal(t, p, syscall.SIGHUP)
+	sendSignal(t, p, syscall.SIGTERM)
+	ended := make(chan error, 1)
+	go func() { ended <- p.wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the server ended with %v:\n%s", err, p.text())
+		}
+	case <-time.After(20 * time.Second):
+		t.Errorf("the stop hangs:\n%s", p.text())
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,6 +135,48 @@ func TestFilesAreWatched(t *testing.T) {
 	if status, _ := take.do(t, r, tokens["b"], "order"); status != 200 {
 		t.Errorf("after a broken file: %d", status)
 	}
+}
+
+// A file that cannot be read for ever, as on a network drive without its server, holds up no stop.
+func TestHungFileHoldsUpNoStop(t *testing.T) {
+	file, tokens := tokensFile(t, map[string]string{"a": `take: ["*"]`})
+	r := run(t, nil, func(o *server.Options) {
+		o.Config.TokensFile = file
+		o.SetFilesInterval(5 * time.Millisecond)
+	})
+	if status, answer := calls[0].do(t, r, tokens["a"], "order"); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	writer := hang(t, file)
+	until(t, "the change is noticed", func() bool { return strings.Contains(r.log.String(), "files have changed") })
+	if took := r.wantStop(t); took > 5*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+	if got := r.store.Returned("order"); len(got) != 1 || got[0].Start != 2 {
+		t.Errorf("given back: %v, want from 2", got)
+	}
+	writer()
+}
+
+// hang makes reads of a file wait until end is called.
+func hang(t *testing.T, file string) (end func()) {
+	t.Helper()
+	pipe := file + ".pipe"
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(pipe, file); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		if f, err := os.OpenFile(file, os.O_RDWR, 0); err != nil { // the read goes on, and ends
+			t.Error(err)
+		} else {
+			_ = f.Close()
+		}
+	})
+	t.Cleanup(end)
+	return end
 }
 
 // The access log holds one of so many requests, and a reload turns it on and off.

@@ -146,6 +146,7 @@ func (s *Server) end(release func(context.Context)) error {
 		}
 	}
 	released.Wait()
+	s.watchers.Wait()
 	return s.close()
 }
 

@@ -89,6 +89,7 @@ type Server struct {
 	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered
 	serving    atomic.Bool // Run serves, and was not told to stop
 
+	watchers  sync.WaitGroup // what watch has started, but for files
 	reloading sync.Mutex
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
 }

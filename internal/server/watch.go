@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/leaf-id/leaf/internal/backend"
@@ -24,20 +23,20 @@ const (
 )
 
 // watch has the server read changed files again, and tell of its health, until the returned
-// function is called.
+// function is called. A stop waits for s.watchers, but not for a file: on a network drive without its
+// server a look at one takes for ever.
 func (s *Server) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { s.watchFiles(ctx) })
-	running.Go(func() { s.watchHealth(ctx) })
-	running.Go(func() { every(ctx, healthInterval, s.watchMember) })
+	go s.watchFiles(ctx)
+	s.watchers.Go(func() { s.watchHealth(ctx) })
+	s.watchers.Go(func() { every(ctx, healthInterval, s.watchMember) })
 	if len(s.unheard) > 0 {
-		running.Go(func() { every(ctx, hostsInterval, func() { s.compareLate(ctx) }) })
+		s.watchers.Go(func() { every(ctx, hostsInterval, func() { s.compareLate(ctx) }) })
 	}
 	if w := s.opts.Notify.Watchdog(); w > 0 {
-		running.Go(func() { every(ctx, w/2, s.pingWatchdog) })
+		s.watchers.Go(func() { every(ctx, w/2, s.pingWatchdog) })
 	}
-	return func() { cancel(); running.Wait() }
+	return cancel
 }
 
 func (s *Server) watchFiles(ctx context.Context) {
