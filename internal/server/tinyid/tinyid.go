@@ -181,7 +181,7 @@ func (h *handler) lend(q *request) (leaf.Range, error) {
 		}
 		r := grant.Range
 		if err := q.caller.Take(issuer.Segment, q.tag, r.Len()-1); err != nil {
-			q.caller.Refund(issuer.Segment, q.tag, 1)
+			// The first charge stays: the counter may have moved for this call.
 			_ = h.IDs.Return(q.http.Context(), q.tag, grant, r.Start) // else they are lost
 			return leaf.Range{}, err
 		}

@@ -206,6 +206,20 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A segment beyond a quota costs an ID of the quota: a caller cannot waste segments for nothing.
+func TestRefusedSegmentCosts(t *testing.T) {
+	gate := testgate.New(t, access.Options{}, fmt.Sprintf("tokens: [{name: shop, hash: '%s', take: [order], limits: {quota: 2}}]", access.HashToken("x")))
+	s := newServer(t, gate, segment.Tag{Name: "order", MaxID: 1, Step: 100})
+	for range 2 {
+		if _, body := s.get(t, "/tinyid/id/nextSegmentId?bizType=order&token=x"); !strings.Contains(body, "over a limit") {
+			t.Errorf("a segment beyond the quota: %q", body)
+		}
+	}
+	if _, body := s.get(t, "/tinyid/id/nextId?bizType=order&token=x"); !strings.Contains(body, "over a limit") {
+		t.Errorf("after two refused segments: %q, want the quota used up", body)
+	}
+}
+
 // A store's words stay in the log.
 func TestStoreErrors(t *testing.T) {
 	ids := issuer.New(map[string]issuer.Source{issuer.Segment: issuer.Numbers(failing{})}, nil)
