@@ -60,6 +60,9 @@ type Config struct {
 	// SnowflakeOff says why Snowflake is off, where a file enables it and lacks
 	// something. It is not a key.
 	SnowflakeOff string
+
+	// EmptyFile says that the YAML file has no keys. It is not a key.
+	EmptyFile bool
 }
 
 // TLS configures encryption. All names are of files in PEM.

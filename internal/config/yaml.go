@@ -27,6 +27,7 @@ func (l *loader) yaml(file string, data []byte) {
 		l.problem(file, "", text)
 		return
 	}
+	l.cfg.EmptyFile = root.Kind == yaml.ScalarNode && root.Tag == "!!null"
 	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", file, n.Line) }
 	decoder{l, where}.decode("", root, root, reflect.ValueOf(l.cfg).Elem())
 }

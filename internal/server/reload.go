@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -37,6 +38,9 @@ func (s *Server) reload() error {
 	if (next.TLS.Cert == "") != (s.tls == nil) {
 		next.TLS, fixed = before.TLS, append(fixed, "tls.cert")
 	}
+	if err := s.staysClosed(before, next); err != nil {
+		return err
+	}
 	commit, err := s.prepare(next)
 	if err != nil {
 		return fmt.Errorf("read the configuration again: %w", err)
@@ -50,6 +54,20 @@ func (s *Server) reload() error {
 	s.log.Info("the configuration was read again", about...)
 	if len(fixed) > 0 {
 		s.log.Warn("keys of the configuration have changed that need a restart; they stay as they were", "keys", strings.Join(fixed, ", "))
+	}
+	return nil
+}
+
+// staysClosed refuses a configuration that would let in callers without credentials: its file may be
+// emptied or half written.
+func (s *Server) staysClosed(before, next config.Config) error {
+	switch {
+	case next.EmptyFile && !s.opts.Config.EmptyFile:
+		return errors.New("the configuration file had keys at the start and has none now: write them again")
+	case before.TokensFile != "" && next.TokensFile == "":
+		return errors.New("tokens_file was set and is empty now, which would let everyone in: set it again, or restart the server")
+	case before.TLS.ClientCA != "" && next.TLS.ClientCA == "":
+		return errors.New("tls.client_ca was set and is empty now, which would let in clients without a certificate: set it again, or restart the server")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -93,6 +94,41 @@ func TestReload(t *testing.T) {
 	}
 	if !allowed("https://shop.example") {
 		t.Error("a reload that failed took up something")
+	}
+}
+
+// No reload turns authentication off: an emptied or half written file would do so.
+func TestReloadStaysClosed(t *testing.T) {
+	clients := sign(t, "clients", nil)
+	ca := filepath.Join(t.TempDir(), "clients")
+	clients.write(t, ca)
+	tokens, _ := tokensFile(t, map[string]string{"ops": `rights: [admin]`})
+	var current atomic.Pointer[config.Config]
+	e := runTLS(t, func(o *server.Options) {
+		o.Config.TLS.ClientCA, o.Config.TokensFile = ca+".pem", tokens
+		reloadable(&current, new(slog.LevelVar))(o)
+	})
+	client := e.trusting(t, false, &tls.Config{Certificates: sign(t, "shop.example", clients).pair()})
+	for what, empty := range map[string]func(*config.Config){
+		"tokens_file was set":             func(c *config.Config) { c.TokensFile = "" },
+		"tls.client_ca was set":           func(c *config.Config) { c.TLS.ClientCA = "" },
+		"the configuration file had keys": func(c *config.Config) { c.EmptyFile = true },
+	} {
+		good := *current.Load()
+		next := good
+		empty(&next)
+		next.CORSOrigins = []string{"https://shop.example"}
+		current.Store(&next)
+		if err := e.server.Reload(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if answer, _, err := e.ask(client, "/api/segment/get/order"); err != nil || !strings.Contains(answer, "401") {
+			t.Errorf("%s: without a token: %q, %v", what, answer, err)
+		}
+		if _, _, err := e.ask(e.trusting(t, false, new(tls.Config)), "/healthz"); err == nil {
+			t.Errorf("%s: a client without a certificate is let in", what)
+		}
+		current.Store(&good)
 	}
 }
 
