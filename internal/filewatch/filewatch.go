@@ -12,6 +12,8 @@ import (
 type Watcher struct {
 	known map[string]os.FileInfo // as they were when they last were reported, or first looked at
 	last  map[string]os.FileInfo // as they were at the last look
+
+	stable bool // the last look saw what the one before it did
 }
 
 // New returns a Watcher that reports no file as changed before it is.
@@ -37,9 +39,13 @@ func (w *Watcher) Changed(paths ...string) []string {
 			changed = append(changed, path)
 		}
 	}
+	w.stable = maps.EqualFunc(w.last, now, same)
 	w.last = now
 	return changed
 }
+
+// Stable reports whether the last two checks saw the same.
+func (w *Watcher) Stable() bool { return w.stable }
 
 func stat(paths []string) map[string]os.FileInfo {
 	infos := make(map[string]os.FileInfo, len(paths))

@@ -27,6 +27,9 @@ func TestChanged(t *testing.T) {
 		if got := w.Changed(a, b); !slices.Equal(got, changed) {
 			t.Errorf("%s: %v changed, want %v", what, got, changed)
 		}
+		if quiet := len(changed) > 0 || what == "nothing has happened" || what == "it was reported"; w.Stable() != quiet {
+			t.Errorf("%s: stable: %v, want %v", what, w.Stable(), quiet)
+		}
 	}
 	want("nothing has happened")
 	write(t, a, "one, two")

@@ -18,11 +18,30 @@ func (s *Server) Reload() error {
 		s.opts.Notify.Reloading()
 		defer func() { s.opts.Notify.Ready(s.statusText(s.health())) }() // after an error too: it serves on
 	}
-	if err := s.reload(); err != nil {
-		s.log.Error("the configuration was not read again; the old one stays in force", "err", err)
-		return err
+	s.failed = s.reload()
+	if s.failed != nil {
+		s.logFailure()
 	}
-	return nil
+	return s.failed
+}
+
+// retryReload repeats a failed reload: its cause may go without a change of a file, such as a wrong
+// mode. It logs an error once.
+func (s *Server) retryReload() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	if s.failed == nil {
+		return
+	}
+	before := s.failed
+	s.failed = s.reload()
+	if s.failed != nil && s.failed.Error() != before.Error() {
+		s.logFailure()
+	}
+}
+
+func (s *Server) logFailure() {
+	s.log.Error("the configuration was not read again; the old one stays in force", "err", s.failed)
 }
 
 func (s *Server) reload() error {

@@ -215,6 +215,41 @@ func hang(t *testing.T, file string) (end func()) {
 	return end
 }
 
+// A failed reload is repeated, since its cause may go without a change of a file that is watched.
+func TestFailedReloadIsRepeated(t *testing.T) {
+	file, tokens := tokensFile(t, map[string]string{"a": `take: ["*"]`})
+	var loads atomic.Int64
+	r := run(t, nil, func(o *server.Options) {
+		o.Config.TokensFile = file
+		cfg := o.Config
+		o.Load = func() (config.Config, error) { loads.Add(1); return cfg, nil }
+		o.SetFilesInterval(2 * time.Millisecond)
+	})
+	take := calls[0]
+	leaked := tokens["a"]
+	if status, answer := take.do(t, r, leaked, "order"); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if err := os.Chmod(file, 0o664); err != nil {
+		t.Fatal(err)
+	}
+	writeTokens(t, file, tokens, map[string]string{"b": `take: ["*"]`})
+	until(t, "the mode is reported", func() bool { return strings.Contains(r.log.String(), "chmod go-w") })
+	until(t, "it is repeated", func() bool { return loads.Load() > 5 })
+	if n := strings.Count(r.log.String(), "chmod go-w"); n != 1 {
+		t.Errorf("the error is logged %d times", n)
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the token is withdrawn", func() bool { status, _ := take.do(t, r, leaked, "order"); return status == 401 })
+	r.stop()
+	r.wantStop(t)
+	if n := strings.Count(r.log.String(), "the configuration was read again"); n != 1 {
+		t.Errorf("%d reloads succeeded, want 1", n)
+	}
+}
+
 // The access log holds one of so many requests, and a reload turns it on and off.
 func TestAccessLog(t *testing.T) {
 	var current atomic.Pointer[config.Config]

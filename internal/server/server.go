@@ -91,6 +91,7 @@ type Server struct {
 
 	watchers  sync.WaitGroup // what watch has started, but for files
 	reloading sync.Mutex
+	failed    error                         // of the last reload
 	current   atomic.Pointer[config.Config] // cfg with what was taken up since the start
 }
 

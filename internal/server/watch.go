@@ -42,9 +42,12 @@ func (s *Server) watch() (stop func()) {
 func (s *Server) watchFiles(ctx context.Context) {
 	files := filewatch.New(s.files()...)
 	every(ctx, cmp.Or(s.opts.filesInterval, filesInterval), func() {
-		if changed := files.Changed(s.files()...); len(changed) > 0 {
+		switch changed := files.Changed(s.files()...); {
+		case len(changed) > 0:
 			s.log.Info("files have changed", "files", strings.Join(changed, ", "))
 			_ = s.Reload() // it has logged why not
+		case files.Stable(): // no file may be half written
+			s.retryReload()
 		}
 	})
 }
