@@ -21,6 +21,7 @@ import (
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
+	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/footprint"
 	"github.com/leaf-id/leaf/internal/hint"
 	"github.com/leaf-id/leaf/internal/sdnotify"
@@ -107,6 +108,7 @@ func newServe() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, src config.Source) error {
+	files := filewatch.New(src.Path()) // before it is read, so that no later change is lost
 	cfg, notices, err := config.Load(src)
 	if err != nil {
 		cli.Say(cmd, "note", notices...)
@@ -130,7 +132,7 @@ func serve(cmd *cobra.Command, src config.Source) error {
 	if err != nil {
 		log.Warn("systemd is not told how this server is doing", "err", err)
 	}
-	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Version: cli.ThisBuild().String(), Logger: log, Level: level, Notify: notify}
+	opts := server.Options{Config: cfg, ConfigFile: src.Path(), Files: files, Version: cli.ThisBuild().String(), Logger: log, Level: level, Notify: notify}
 	opts.Load = func() (config.Config, error) {
 		cfg, _, err := config.Load(src)
 		return withCluster(cfg), err

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 
+	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/server/access"
 )
 
@@ -16,6 +18,9 @@ func (s *Server) openGate() error {
 	if s.cfg.TLS.Cert != "" {
 		s.tls = new(certificates)
 	}
+	s.current.Store(&s.cfg)
+	s.opts.Files = cmp.Or(s.opts.Files, filewatch.New())
+	s.opts.Files.Changed(s.files()...) // before they are read, so that no later change is lost
 	commit, err := s.prepare(s.cfg)
 	if err != nil {
 		return fmt.Errorf("start server: %w", err)

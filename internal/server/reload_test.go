@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-id/leaf/driver/drivertest"
 	"github.com/leaf-id/leaf/internal/config"
+	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/server"
 )
 
@@ -248,6 +250,39 @@ func TestFailedReloadIsRepeated(t *testing.T) {
 	if n := strings.Count(r.log.String(), "the configuration was read again"); n != 1 {
 		t.Errorf("%d reloads succeeded, want 1", n)
 	}
+}
+
+// A change during the start counts, from when a file was read.
+func TestFilesChangeDuringTheStart(t *testing.T) {
+	t.Run("configuration", func(t *testing.T) {
+		conf := filepath.Join(t.TempDir(), "leaf.yaml")
+		r := run(t, nil, func(o *server.Options) {
+			o.ConfigFile, o.Files = conf, filewatch.New(conf)
+			o.SetFilesInterval(2 * time.Millisecond)
+			if err := os.WriteFile(conf, []byte("log: {}"), 0o600); err != nil { // since it was read
+				t.Fatal(err)
+			}
+		})
+		until(t, "the change is noticed", func() bool { return strings.Contains(r.log.String(), "the configuration was read again") })
+	})
+	t.Run("tokens", func(t *testing.T) {
+		file, tokens := tokensFile(t, map[string]string{"a": `take: ["*"]`})
+		leaked := tokens["a"]
+		away := func(drivertest.Call) drivertest.Fault { return drivertest.Fault{Before: errAway} }
+		r := run(t, away, func(o *server.Options) {
+			o.Config.TokensFile, o.Config.StartWait = file, time.Hour
+			o.SetFilesInterval(2 * time.Millisecond)
+		})
+		writeTokens(t, file, tokens, map[string]string{"b": `take: ["*"]`})
+		r.store.Plan(nil)
+		until(t, "the token is withdrawn", func() bool {
+			if r.status("/healthz") != 200 { // it does not listen yet
+				return false
+			}
+			status, _ := calls[0].do(t, r, leaked, "order")
+			return status == 401
+		})
+	})
 }
 
 // The access log holds one of so many requests, and a reload turns it on and off.

@@ -16,6 +16,7 @@ import (
 	"github.com/leaf-id/leaf/internal/backend"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/datadir"
+	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/sdnotify"
 	"github.com/leaf-id/leaf/internal/server/access"
@@ -47,6 +48,9 @@ type Options struct {
 
 	// ConfigFile is the file that Load reads; empty: no file. The server notices its changes.
 	ConfigFile string
+
+	// Files has looked at ConfigFile before it was read; nil: New does.
+	Files *filewatch.Watcher
 
 	// Level is that of Logger, which a reload changes; nil: it does not.
 	Level *slog.LevelVar

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/leaf-id/leaf/internal/backend"
-	"github.com/leaf-id/leaf/internal/filewatch"
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/hint"
 )
@@ -40,7 +39,7 @@ func (s *Server) watch() (stop func()) {
 }
 
 func (s *Server) watchFiles(ctx context.Context) {
-	files := filewatch.New(s.files()...)
+	files := s.opts.Files
 	every(ctx, cmp.Or(s.opts.filesInterval, filesInterval), func() {
 		switch changed := files.Changed(s.files()...); {
 		case len(changed) > 0:
