@@ -31,8 +31,11 @@ func (s *Server) openData(ctx context.Context) (err error) {
 	case embedded:
 		return fmt.Errorf("%w: %w", hint.ErrDataDir, err)
 	}
-	s.log.Warn("no data directory: a store that loses writes while this server is down will not be noticed, and every start takes another worker ID",
-		"data", s.cfg.Data, "err", err)
+	text := "no memory of the counters: a store that loses writes while this server is down will not be noticed"
+	if s.dir == nil {
+		text = "no data directory: a store that loses writes while this server is down will not be noticed, and every start takes another worker ID"
+	}
+	s.log.Warn(text, "data", s.cfg.Data, "err", err)
 	return nil
 }
 
