@@ -18,7 +18,7 @@ import (
 	"github.com/leaf-id/leaf/internal/cluster"
 	"github.com/leaf-id/leaf/internal/config"
 	"github.com/leaf-id/leaf/internal/drivers"
-	"github.com/leaf-id/leaf/segment"
+	"github.com/leaf-id/leaf/internal/server"
 )
 
 // clusterScheme is the URL of the store in the server's own cluster.
@@ -209,8 +209,7 @@ func (f *clusterFlags) create(cmd *cobra.Command, verb, addr string, timeout tim
 }
 
 func fillCluster(ctx context.Context, b *drivers.Backend) (wait time.Duration, err error) {
-	first := segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
-	if err := b.Tags.Init(ctx, first); err != nil {
+	if err := b.Tags.Init(ctx, server.FirstTag); err != nil {
 		return 0, err
 	}
 	return 0, b.Workers.Init(ctx)

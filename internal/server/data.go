@@ -13,8 +13,8 @@ import (
 	"github.com/leaf-id/leaf/segment"
 )
 
-// firstTag is the sample row that Java Leaf's documentation creates.
-var firstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
+// FirstTag is the sample row that Java Leaf's documentation creates. A new store of a server has it.
+var FirstTag = segment.Tag{Name: "leaf-segment-test", MaxID: 1, Step: 2000, Options: segment.Describe("Test leaf Segment Mode Get Id")}
 
 // openData opens the data directory and the memory of the store, and creates an embedded database.
 // Only a server with the embedded store needs the directory.
@@ -87,13 +87,13 @@ func (s *Server) createEmbedded(ctx context.Context) error {
 	}
 	made := false
 	if err == nil && !there {
-		made, err = create(ctx, &store.Tags, firstTag)
+		made, err = create(ctx, &store.Tags, FirstTag)
 	}
 	if err != nil {
 		return fmt.Errorf("create the embedded database: %w", err)
 	}
 	if made {
-		s.log.Info("created an embedded database, because no store is configured and there was none", "store", store.Name, "tag", firstTag.Name)
+		s.log.Info("created an embedded database, because no store is configured and there was none", "store", store.Name, "tag", FirstTag.Name)
 	}
 	added := false
 	if there, err = store.Workers.Exists(ctx); err == nil && !there {
