@@ -17,9 +17,9 @@
 // is an error wrapping [leaf.ErrOverflow]. Base58 has Bitcoin's digits and base32 Crockford's;
 // base36 and base32 are in capitals.
 //
-// The pattern of a period has yyyy, MM and dd, with - . / or _ between them. The parts that it leaves
-// out are those of the first day: yyyyMM is for months. Any other day is an error, because no reader
-// could tell it. A week has the date of its first day.
+// The pattern of a period has yyyy, MM and dd, with - . / or _ between them, but no __ before yyyy.
+// The parts that it leaves out are those of the first day: yyyyMM is for months. Any other day is an
+// error, because no reader could tell it. A week has the date of its first day.
 //
 // The check digits are luhn (one digit), mod11-10 (ISO 7064, one digit) and mod97-10 (ISO 7064, two
 // digits). They cover all digits before them. Mod97-10 also covers letters, as in an IBAN: A is 10

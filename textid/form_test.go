@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,39 @@ func TestBijective(t *testing.T) {
 			_, known := texts[text]
 			if v, err := f.Decode(text); (err == nil) != known {
 				t.Errorf("%s: Decode(%q) = %+v, %v, want a number: %t", template, text, v, err, known)
+			}
+		}
+	}
+}
+
+// TestPeriods reads the period back with each pair of separators at each place.
+func TestPeriods(t *testing.T) {
+	separators := words("-./_", 2)
+	for _, order := range [][3]string{{"yyyy"}, {"yyyy", "MM"}, {"MM", "yyyy"}, {"yyyy", "MM", "dd"}, {"dd", "MM", "yyyy"}, {"dd", "yyyy", "MM"}, {"MM", "yyyy", "dd"}} {
+		for _, before := range separators {
+			for _, between := range separators {
+				template := "A{period:" + before + order[0] + between + order[1] + between + order[2] + before + "}{n:2}"
+				f, err := textid.New(template)
+				if err != nil {
+					if !errors.Is(err, leaf.ErrInvalid) || !strings.Contains(template, "__yyyy") {
+						t.Errorf("New(%q): %v", template, err)
+					}
+					continue
+				}
+				for _, year := range []int{2, 999, 2026, 9999} {
+					v := textid.Number{N: 7, Period: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)}
+					if order[1] != "" {
+						v.Period = v.Period.AddDate(0, 11, 0)
+					}
+					if order[2] != "" {
+						v.Period = v.Period.AddDate(0, 0, 29)
+					}
+					if text, err := f.Encode(v); err != nil {
+						t.Errorf("%s: Encode(%+v): %v", template, v, err)
+					} else if back, err := f.Decode(text); err != nil || back != v {
+						t.Errorf("%s: Decode(%q) = %+v, %v, want %+v", template, text, back, err, v)
+					}
+				}
 			}
 		}
 	}
@@ -149,7 +183,7 @@ func TestErrors(t *testing.T) {
 }
 
 func FuzzForm(f *testing.F) {
-	for _, template := range []string{"INV-{period:yyyyMMdd}-{n:6}{check:luhn}", "{n:base32:13}", "{key}{n:base58}", "{n}{check:mod97-10}"} {
+	for _, template := range []string{"INV-{period:yyyyMMdd}-{n:6}{check:luhn}", "{n:base32:13}", "{key}{n:base58}", "{n}{check:mod97-10}", "{period:MM__yyyy}{n}"} {
 		f.Add(template, "INV-20261123-0000424", int64(42), 365, uint8(1))
 	}
 	f.Fuzz(func(t *testing.T, template, text string, n int64, days int, key uint8) {

@@ -60,7 +60,25 @@ func New(template string) (*Form, error) {
 	if f.digits == "" {
 		return nil, f.malformed("it has no {n}")
 	}
+	if !f.readsItself() {
+		return nil, f.malformed("its texts do not tell the period: write no __ before yyyy")
+	}
 	return f, nil
+}
+
+// readsItself reports whether f reads one of its texts as the number in it. Package time has layouts of
+// its own, as __2 for the day of the year, that a pattern with separators may spell.
+func (f *Form) readsItself() bool {
+	v := Number{N: f.max}
+	if f.HasPeriod() {
+		v.Period = time.Date(2345, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	text, err := f.Encode(v)
+	if err != nil {
+		return false
+	}
+	back, err := f.Decode(text)
+	return err == nil && back == v
 }
 
 func literal(text string) field {

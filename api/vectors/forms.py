@@ -90,7 +90,7 @@ MALFORMED = [
     "", "plain", "{}", "{n", "n}", "{n}}", "{{n}", "{n:0}", "{n:06}", "{n:65}", "{n:-1}", "{n:base64}", "{n:base32:}", "{n}{n}", "{N}",
     "{n}{check}", "{n}{check:crc}", "{check:luhn}{n}", "{n:base36}{check:luhn}", "{n:base58}{check:mod97-10}", "{n:base32}{check:mod11-10}",
     "{n}{period}", "{n}{period:}", "{n}{period:MM}", "{n}{period:yyyydd}", "{n}{period:yyy}", "{n}{period:yyyyyyyy}", "{n}{period:yyyyMMddMM}",
-    "{n}{period:yyyy}{period:yyyy}", "{n}{period:yyyyww}", "{n}{period:yyyy MM}", "{n}{key}{key}", "{n}{key:2}", "{n}\t", "{n}" + "x" * 254,
+    "{n}{period:yyyy}{period:yyyy}", "{n}{period:yyyyww}", "{n}{period:yyyy MM}", "{n}{period:__yyyy}", "{n}{key}{key}", "{n}{key:2}", "{n}\t", "{n}" + "x" * 254,
 ]
 
 
