@@ -111,12 +111,14 @@ func (s *Set) Form(ctx context.Context, tag string) (*textid.Form, error) {
 	if form != nil {
 		return form, nil
 	}
+	late := false
 	if listed != nil {
 		timer := time.NewTimer(s.opts.Wait)
 		defer timer.Stop()
 		select {
 		case <-listed:
 		case <-timer.C:
+			late = true
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for the form of %q: %w", tag, context.Cause(ctx))
 		}
@@ -127,7 +129,7 @@ func (s *Set) Form(ctx context.Context, tag string) (*textid.Form, error) {
 	switch {
 	case s.forms[tag] != nil:
 		return s.forms[tag], nil
-	case s.lastCheck != nil || s.listed == nil:
+	case s.lastCheck != nil || s.listed == nil || late && !known:
 		return nil, fmt.Errorf("tag %q: %w: its form is not known while the store does not answer", tag, leaf.ErrExhausted)
 	case !known:
 		return nil, fmt.Errorf("tag %q: %w", tag, leaf.ErrUnknownTag)

@@ -110,25 +110,23 @@ func (s *Set) tryOpen(tag string) (b *Buffer, relisted <-chan struct{}, err erro
 	return b, nil, nil
 }
 
-// takeLookupSlot waits for one of the places of unknown tags. taken is false once a listing has had
+// takeLookupSlot waits for one of the places of unknown tags. taken is false if the latest listing has
 // the tag: it then needs no place.
 func (s *Set) takeLookupSlot(ctx context.Context, tag string) (taken bool, err error) {
 	for {
+		s.mu.Lock()
+		if s.probablyListed(tag) {
+			s.mu.Unlock()
+			return false, nil
+		}
 		select {
 		case s.lookupSlots <- struct{}{}:
+			s.mu.Unlock()
 			return true, nil
 		default:
 		}
-		s.mu.Lock()
-		listed := s.probablyListed(tag)
-		var relisted <-chan struct{}
-		if !listed {
-			relisted = s.relist(tag)
-		}
+		relisted := s.relist(tag)
 		s.mu.Unlock()
-		if listed {
-			return false, nil
-		}
 		select {
 		case s.lookupSlots <- struct{}{}:
 			return true, nil

@@ -338,10 +338,23 @@ func (s *Set) check(ctx context.Context) error {
 	loaded := s.each.loaded.Swap(false)
 	digest := s.askDigest(ctx) // before the listing: what changes meanwhile makes another one
 	if digest != "" && digest == s.digest && s.each.failing.none() && (!loaded || s.listsLoaded()) &&
-		(len(wanted) == 0 || s.whole) {
+		s.decides(wanted) {
 		return nil
 	}
 	return s.list(ctx, digest, wanted)
+}
+
+// decides reports whether the latest listing tells of each wanted tag: it has the tag by name, or
+// the store lacks the tag.
+func (s *Set) decides(wanted map[string]struct{}) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tag := range wanted {
+		if _, ok := s.listed[tag]; !ok && (!s.whole || s.probablyListed(tag)) {
+			return false
+		}
+	}
+	return true
 }
 
 // listsLoaded reports whether the latest listing had the tags of all buffers with IDs.

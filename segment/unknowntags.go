@@ -76,7 +76,7 @@ func (s *Set) acquire(ctx context.Context, b *Buffer) (leave func(), err error) 
 			<-places
 		}
 	}
-	if b.account.grants == 0 && !s.mayList(b.tag) {
+	if b.account.grants == 0 {
 		slot, err := s.takeLookupSlot(ctx, b.tag)
 		if err != nil {
 			return nil, err
@@ -103,14 +103,7 @@ func (s *Set) lists(tag string) bool {
 	return ok
 }
 
-// mayList reports whether the latest listing probably had tag.
-func (s *Set) mayList(tag string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.probablyListed(tag)
-}
-
-// probablyListed is mayList where s.mu is held.
+// probablyListed reports whether the latest listing probably had tag; s.mu is held.
 func (s *Set) probablyListed(tag string) bool {
 	if _, ok := s.listed[tag]; ok {
 		return true

@@ -131,9 +131,15 @@ func TestListingIsBounded(t *testing.T) {
 }
 
 // A set with a part of the tags lists them again for a caller who wants another one, although their
-// digest is the same, and not without such a caller.
+// digest is the same, and not without such a caller. The hash of a tag tells nothing of its form.
 func TestDigestOfAPart(t *testing.T) {
-	segment.LimitListed(t, 2, 0)
+	for _, hashes := range []int{0, 10} {
+		segment.LimitListed(t, 2, hashes)
+		t.Run(fmt.Sprint(hashes, " hashes"), digestOfAPart)
+	}
+}
+
+func digestOfAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &digesting{Faulty: newStore(t, 1, 10)}
 		for i := range 3 {
@@ -158,6 +164,8 @@ func TestDigestOfAPart(t *testing.T) {
 		if store.listings.Load() == before {
 			t.Error("no listing had the other tags")
 		}
+		_, err := set.Form(t.Context(), "none")
+		wantError(t, err, leaf.ErrUnknownTag)
 	})
 }
 
@@ -204,7 +212,7 @@ func TestFormOfASlowStore(t *testing.T) {
 		time.Sleep(time.Minute)
 		store.Set(drivertest.Fault{Latency: time.Minute})
 		begin := time.Now()
-		if _, err := set.Form(t.Context(), "none"); err == nil || time.Since(begin) != segment.DefaultWait {
+		if _, err := set.Form(t.Context(), "none"); !errors.Is(err, leaf.ErrExhausted) || time.Since(begin) != segment.DefaultWait {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		late := segment.NewSet(store, nil) // without a listing yet
