@@ -130,6 +130,8 @@ func (b *Buffer) takeBack(ctx context.Context, last Grant, start int64) error {
 	if l.span != b.current.Load() || !l.span.unreserve(l.end, start) {
 		return fmt.Errorf("return IDs of %q: %w: others were taken since", b.tag, leaf.ErrRegression)
 	}
+	b.serveRuns()
+	b.wakeAll()
 	return nil
 }
 

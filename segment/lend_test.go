@@ -135,6 +135,43 @@ func TestReturnToASpanThatWasFollowed(t *testing.T) {
 	closeBuffer(t, b)
 }
 
+// A returned loan serves callers who wait while the store is down.
+func TestReturnWakesCallers(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, b *segment.Buffer) (leaf.Range, error){
+		"batch": func(ctx context.Context, b *segment.Buffer) (leaf.Range, error) {
+			got, err := b.Take(ctx, nil, 800)
+			return slices.Concat(got, make([]leaf.Range, 1))[0], err
+		},
+		"run": func(ctx context.Context, b *segment.Buffer) (leaf.Range, error) { return b.TakeContiguous(ctx, 800) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newStore(t, 1, 1000)
+				b := segment.NewBuffer(store, "order", nil)
+				defer closeBuffer(t, b)
+				next(t, b)
+				synctest.Wait()
+				store.Set(drivertest.Fault{Before: errDown})
+				loan := lendN(t, b, 500, leaf.Range{Start: 2, End: 502})
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					begin := time.Now()
+					want := leaf.Range{Start: 101, End: 901}
+					if got, err := take(t.Context(), b); err != nil || got != want || time.Since(begin) != 100*time.Millisecond {
+						t.Errorf("got %v, %v after %v, want %v", got, err, time.Since(begin), want)
+					}
+				})
+				time.Sleep(100 * time.Millisecond)
+				if err := b.Return(t.Context(), loan, 101); err != nil {
+					t.Error(err)
+				}
+				wg.Wait()
+				store.Set(drivertest.Fault{})
+			})
+		})
+	}
+}
+
 // Under every mix of loans, give-backs and single calls, no ID has two owners.
 func TestLendUnderLoad(t *testing.T) {
 	store := newStore(t, 0, 50)
