@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"entgo.io/ent"
@@ -92,7 +94,7 @@ func TestFenced(t *testing.T) {
 			t.Errorf("%s after its lease: %v", name, err)
 		}
 		u.Begin(worker.Unfenced(5, time.Now().Add(time.Hour), time.Time{}))
-		if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) {
+		if _, err := u.Next(); !errors.Is(err, fenced.ErrNotYet) {
 			t.Errorf("%s before its floor: %v", name, err)
 		}
 	}
@@ -185,6 +187,36 @@ func TestFencedByKeeper(t *testing.T) {
 	if _, err := u.Next(); !errors.Is(err, fenced.ErrStopped) {
 		t.Errorf("after the keeper: %v", err)
 	}
+}
+
+// With a state file the lease covers a few seconds only: a call after a pause has the keeper extend it.
+func TestFencedAfterQuiet(t *testing.T) {
+	state, err := worker.OpenStateFile(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	synctest.Test(t, func(t *testing.T) {
+		u := &fenced.User{Make: fenced.Snowflake}
+		keeper, err := worker.NewKeeper(memory.New().Registry(), &worker.Options{LeaseUsers: []worker.LeaseUser{u}, State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- keeper.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		for range 3 {
+			if _, err := u.Next(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 type order struct {

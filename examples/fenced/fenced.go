@@ -17,8 +17,12 @@ import (
 	"github.com/leaf-id/leaf/worker"
 )
 
-// ErrStopped is returned while no worker ID is held.
-var ErrStopped = errors.New("no worker ID is held")
+// ErrStopped is returned while no worker ID is held, and ErrNotYet while its lease does not cover the
+// present time.
+var (
+	ErrStopped = errors.New("no worker ID is held")
+	ErrNotYet  = errors.New("the lease of the worker ID does not cover this time yet: try again")
+)
 
 // A User is a [worker.LeaseUser] that makes a generator for each lease. Give it to a
 // [worker.Keeper], whose registry may be that of Leaf servers: see package relay.
@@ -63,8 +67,22 @@ func (u *User) Seal(why error) time.Time {
 // unit is at least a tick of either library, in whole milliseconds.
 const unit = 10 * time.Millisecond
 
-// Next returns an ID of a time within the lease, or [ErrStopped].
-func (u *User) Next() (int64, error) {
+// patience is how long Next waits for the keeper to extend the lease, which takes a write to its
+// state file.
+const patience = 100 * time.Millisecond
+
+// Next returns an ID of a time within the lease, or [ErrStopped] or [ErrNotYet]. With a state file a
+// lease covers a few seconds, and the keeper extends it when Next is called: Next waits for that.
+func (u *User) Next() (id int64, err error) {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		id, err = u.tryNext()
+		if err != ErrNotYet || time.Since(start) > patience {
+			return id, err
+		}
+	}
+}
+
+func (u *User) tryNext() (int64, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.lease == nil || u.next == nil {
@@ -73,7 +91,7 @@ func (u *User) Next() (int64, error) {
 	now := time.Now()
 	u.lease.Need(now.Add(time.Second))
 	if now.Before(u.lease.Floor()) || !now.Add(unit).Before(u.lease.Limit()) {
-		return 0, ErrStopped
+		return 0, ErrNotYet
 	}
 	id, err := u.next()
 	if err != nil {
@@ -81,7 +99,7 @@ func (u *User) Next() (int64, error) {
 	}
 	at := u.timeOf(id)
 	if at.Before(u.lease.Floor()) || !at.Add(unit).Before(u.lease.Limit()) {
-		return 0, ErrStopped // it is never used
+		return 0, ErrNotYet // it is never used
 	}
 	if at.After(u.last) {
 		u.last = at
