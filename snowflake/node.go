@@ -20,8 +20,9 @@ type Node struct {
 	first      *Generator
 	generators map[string]*Generator
 	once       sync.Once // Start
-	stop       context.CancelFunc
-	stopped    chan struct{} // closed when Run has returned; then err is set
+	running    context.Context
+	stop       context.CancelFunc // ends running
+	stopped    chan struct{}      // closed when Run has returned; then err is set
 	err        error
 }
 
@@ -82,7 +83,8 @@ func NewNode(reg worker.Registry, opts *NodeOptions) (*Node, error) {
 	k.Layouts, k.LeaseUsers, k.MaxAhead, k.LeastAhead = nil, nil, 0, 0
 	k.Clock = cmp.Or(k.Clock, worker.NewClock())
 	k.Owner = cmp.Or(k.Owner, processName())
-	n := &Node{generators: make(map[string]*Generator, len(o.Layouts)), stop: func() {}}
+	n := &Node{generators: make(map[string]*Generator, len(o.Layouts)), stopped: make(chan struct{})}
+	n.running, n.stop = context.WithCancel(context.Background())
 	shared := make(map[worker.ServedLayout]*Generator, len(o.Layouts))
 	for _, l := range o.Layouts {
 		values := l.Record("") // two generators of equal layouts would issue the same IDs
@@ -114,15 +116,13 @@ func processName() string {
 
 // Start has the node claim a worker ID, and keep one until [Node.Close]. It returns at once;
 // calls for IDs wait for the worker ID as long as [Options.Wait] says. Open has called it;
-// a second call does nothing.
+// a second call does nothing, nor does one after Close.
 func (n *Node) Start() { n.once.Do(n.start) }
 
 func (n *Node) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	n.stop, n.stopped = cancel, make(chan struct{})
 	go func() {
 		defer close(n.stopped)
-		n.err = n.keeper.Run(ctx)
+		n.err = n.keeper.Run(n.running)
 	}()
 }
 
@@ -131,9 +131,7 @@ func (n *Node) start() {
 // lease then runs out by itself.
 func (n *Node) Close(ctx context.Context) error {
 	n.stop()
-	if n.stopped == nil {
-		return nil
-	}
+	n.Start() // the keeper of an unstarted node gives its state file up
 	select {
 	case <-n.stopped:
 		return n.err

@@ -237,6 +237,55 @@ func TestCloseBeforeStart(t *testing.T) {
 	}
 }
 
+// A node closed before its start gives its state file up, and does not start any more.
+func TestStartAfterClose(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		state, err := worker.OpenStateFile(filepath.Join(t.TempDir(), "lease"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer state.Close()
+		registry, opts := memory.New().Registry(), &snowflake.NodeOptions{Keeper: worker.Options{State: state}}
+		for range 2 {
+			n, err := snowflake.NewNode(registry, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			n.Start()
+			time.Sleep(5 * time.Second)
+			if _, err := n.Next(t.Context()); !errors.Is(err, leaf.ErrNoLease) {
+				t.Errorf("an ID of a closed node: %v", err)
+			}
+		}
+		if records, err := registry.List(t.Context()); err != nil || len(records) > 0 {
+			t.Errorf("worker IDs of closed nodes: %+v, %v", records, err)
+		}
+	})
+}
+
+// Start and Close may come at once: the node then ends.
+func TestStartWhileClosing(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		for range 20 {
+			n, err := snowflake.NewNode(memory.New().Registry(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go n.Start()
+			if err := n.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if _, err := n.Next(t.Context()); !errors.Is(err, leaf.ErrNoLease) {
+				t.Errorf("an ID of a closed node: %v", err)
+			}
+		}
+	})
+}
+
 // A node sets the layouts, the users and the reach of its lease itself.
 func TestNodeSetsItsLease(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
