@@ -21,8 +21,8 @@ var (
 	// another. It may have as many in several ranges.
 	ErrNotContiguous = errors.New("not contiguous")
 
-	// ErrOverflow: the counter has reached the end of the 63-bit ID space, or the layout the end of
-	// its time. No later call will succeed.
+	// ErrOverflow: the counter has too few IDs left below the end of the 63-bit ID space or of its
+	// mask, or the layout has reached the end of its time. A later call succeeds only for fewer IDs.
 	ErrOverflow = errors.New("at the end of the range of IDs")
 
 	// ErrRegression: an operation would lower a counter below IDs in use.

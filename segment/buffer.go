@@ -70,7 +70,8 @@ type account struct {
 }
 
 // NewBuffer returns a buffer over tag's counter in store. It calls the store at the first request
-// for an ID.
+// for an ID. Once the store does not know the tag, every call fails with [leaf.ErrUnknownTag], also
+// after the tag was created: make another buffer then. A [Set] does that by itself.
 func NewBuffer(store Store, tag string, opts *Options) *Buffer {
 	return newBuffer(tag, newShared(store, nil, opts.withDefaults()))
 }

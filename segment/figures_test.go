@@ -55,7 +55,7 @@ func TestEachFigure(t *testing.T) {
 	}
 }
 
-// Zero options become the defaults, others stay, and the caller's own options never change.
+// Zero and negative options become the defaults, others stay, and the caller's own options never change.
 func TestDefaults(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	var memory Memory = lossyNotes{}
@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		got.StoreID != "s" || got.MaskKeys == nil || got.Memory != memory || got.Logger != logger {
 		t.Errorf("got %+v", got)
 	}
-	for _, o := range []*Options{nil, {}} {
+	for _, o := range []*Options{nil, {}, {OutageBudget: -1, MaxStock: -1, Wait: -1, CallTimeout: -1, RegressionJump: -1}} {
 		if got := o.withDefaults(); got.Policy != Adaptive || got.OutageBudget != DefaultOutageBudget || got.MaxStock != DefaultMaxStock || got.Wait != DefaultWait ||
 			got.CallTimeout != DefaultCallTimeout || got.RegressionJump != 0 || got.Memory != (noMemory{}) || got.Logger == nil {
 			t.Errorf("got %+v", got)
@@ -76,6 +76,11 @@ func TestDefaults(t *testing.T) {
 		if got := (&Options{MaxStock: most}).withDefaults(); got.MaxStock != want {
 			t.Errorf("a loss budget of %d is %d", most, got.MaxStock)
 		}
+	}
+	negative := NewSet(&lyingStore{}, &SetOptions{MaxCalls: -1, CheckInterval: -1})
+	defer negative.Close(t.Context())
+	if negative.opts.MaxCalls != DefaultMaxCalls || negative.opts.CheckInterval != DefaultCheckInterval {
+		t.Errorf("got %+v", negative.opts)
 	}
 	s := NewSet(&lyingStore{}, &SetOptions{MaxCalls: 1, CheckInterval: time.Hour})
 	defer s.Close(t.Context())

@@ -31,7 +31,8 @@ const (
 	DefaultCheckInterval = 30 * time.Second
 )
 
-// Options configures a [Buffer]. The zero value of a field means its default.
+// Options configures a [Buffer]. The zero value of a field means its default, and so does a negative
+// number.
 type Options struct {
 	// Policy is how allocations are sized; default [Adaptive].
 	Policy Policy
@@ -89,10 +90,11 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		opts = *o
 	}
-	opts.OutageBudget = cmp.Or(opts.OutageBudget, DefaultOutageBudget)
-	opts.MaxStock = min(cmp.Or(opts.MaxStock, DefaultMaxStock), maxMaxStock)
-	opts.Wait = cmp.Or(opts.Wait, DefaultWait)
-	opts.CallTimeout = cmp.Or(opts.CallTimeout, DefaultCallTimeout)
+	opts.OutageBudget = cmp.Or(max(0, opts.OutageBudget), DefaultOutageBudget)
+	opts.MaxStock = min(cmp.Or(max(0, opts.MaxStock), DefaultMaxStock), maxMaxStock)
+	opts.Wait = cmp.Or(max(0, opts.Wait), DefaultWait)
+	opts.CallTimeout = cmp.Or(max(0, opts.CallTimeout), DefaultCallTimeout)
+	opts.RegressionJump = max(0, opts.RegressionJump)
 	opts.Memory = cmp.Or[Memory](opts.Memory, noMemory{})
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return opts

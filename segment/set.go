@@ -52,7 +52,8 @@ type Set struct {
 	done   chan struct{} // closed when watch has returned
 }
 
-// SetOptions configures a [Set]. The zero value of a field means its default.
+// SetOptions configures a [Set]. The zero value of a field means its default, and so does a negative
+// number.
 type SetOptions struct {
 	Options // of each buffer
 
@@ -74,8 +75,8 @@ func NewSet(store Store, opts *SetOptions) *Set {
 		o = *opts
 	}
 	o.Options = o.Options.withDefaults()
-	o.MaxCalls = cmp.Or(o.MaxCalls, DefaultMaxCalls)
-	o.CheckInterval = cmp.Or(o.CheckInterval, DefaultCheckInterval)
+	o.MaxCalls = cmp.Or(max(0, o.MaxCalls), DefaultMaxCalls)
+	o.CheckInterval = cmp.Or(max(0, o.CheckInterval), DefaultCheckInterval)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Set{
 		store:       store,
