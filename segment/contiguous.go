@@ -18,7 +18,7 @@ func (b *Buffer) TakeContiguous(ctx context.Context, n int) (leaf.Range, error) 
 		return leaf.Range{}, err
 	}
 	s := b.current.Load()
-	if r := s.reserveAll(int64(n)); !r.Empty() {
+	if r := s.reserveAtLeast(int64(n), int64(n)); !r.Empty() {
 		if s.due(r.End - s.start) {
 			b.topUp(ctx)
 		}

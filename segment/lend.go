@@ -95,7 +95,7 @@ func (b *Buffer) lendable(n int64) int64 {
 
 // lendFrom takes up to n IDs off s; b.mu is held.
 func (b *Buffer) lendFrom(s *span, n int64, before string) Grant {
-	r := s.reserveUpTo(n)
+	r := s.reserveAtLeast(1, n)
 	if r.Empty() {
 		return Grant{}
 	}
@@ -133,21 +133,6 @@ func (b *Buffer) takeBack(ctx context.Context, last Grant, start int64) error {
 	b.serveRuns()
 	b.wakeAll()
 	return nil
-}
-
-// reserveUpTo takes up to n IDs off the front. Unlike after reserve, the cursor is then at the end
-// of the range.
-func (s *span) reserveUpTo(n int64) leaf.Range {
-	for {
-		used := s.used.Load()
-		end := min(s.size, used+n)
-		if used >= end {
-			return leaf.Range{}
-		}
-		if s.used.CompareAndSwap(used, end) {
-			return leaf.Range{Start: s.start + used, End: s.start + end}
-		}
-	}
 }
 
 // unreserve moves the cursor back from end to start, unless it has moved since: then, or

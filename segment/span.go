@@ -83,15 +83,17 @@ func (s *span) take(n int64) leaf.Range {
 	return leaf.Range{Start: s.start + end - n, End: s.start + min(end, s.size)}
 }
 
-// reserveAll takes n IDs off the front; empty when s has fewer.
-func (s *span) reserveAll(n int64) leaf.Range {
+// reserveAtLeast takes up to n IDs off the front; empty when s has fewer than least, which is not 0.
+// Unlike after reserve, the cursor is then at the end of the range.
+func (s *span) reserveAtLeast(least, n int64) leaf.Range {
 	for {
 		used := s.used.Load()
-		if used > s.size-n {
+		end := min(s.size, used+n)
+		if end-used < least {
 			return leaf.Range{}
 		}
-		if s.used.CompareAndSwap(used, used+n) {
-			return leaf.Range{Start: s.start + used, End: s.start + used + n}
+		if s.used.CompareAndSwap(used, end) {
+			return leaf.Range{Start: s.start + used, End: s.start + end}
 		}
 	}
 }
