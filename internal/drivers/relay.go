@@ -1,9 +1,11 @@
 package drivers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leaf-id/leaf/driver/relay"
+	"github.com/leaf-id/leaf/internal/cluster"
 )
 
 // paramTokenFile names a file that holds the token of another Leaf server.
@@ -28,5 +30,9 @@ func openLeaf(u *target) (*Backend, error) {
 		urls[i] = scheme + server
 	}
 	u.key, u.apart = "//"+sortedList(servers), servers
+	u.traits.Local = !slices.ContainsFunc(servers, reachesFar)
 	return newBackend(relay.Open(urls, &opts))
 }
+
+// reachesFar reports whether a server, as host:port, may be on another machine.
+func reachesFar(server string) bool { return !cluster.IsLoopback(server) }

@@ -97,7 +97,7 @@ var advice = []struct {
 	{ErrQuotaShort, "raise cluster_quota on all servers, and restart one after the other: at the quota the cluster refuses writes"},
 	{ErrPeerTLS, "'leaf cluster certs HOST…' makes them; name them with --cluster-ca, --cluster-cert and --cluster-key"},
 	{ErrGone, "put the file back, or restore a backup as docs/backup.md says; if no ID of it is in use, remove the whole data directory"},
-	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine"},
+	{ErrNoWorkers, "name where worker IDs come from with --workers URL, which may be the store's if this is the only machine or all machines have that registry"},
 }
 
 // Of returns the remedy for err; "" if the text of err suffices.

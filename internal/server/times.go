@@ -145,7 +145,7 @@ func (s *Server) checkWorkers() error {
 	case s.opts.Workers != nil:
 		return nil
 	case store.Traits.Local && public != nil:
-		return fmt.Errorf("this server listens on %s, which other machines reach, and its database keeps worker IDs for this machine alone: "+
+		return fmt.Errorf("this server listens on %s, which other machines reach, and only this machine reaches its worker IDs: "+
 			"two such machines would issue the same IDs: %w", public.addr, hint.ErrNoWorkers)
 	case store.Workers.Unfit != nil:
 		return fmt.Errorf("the store keeps counters, no worker IDs: %w", hint.ErrNoWorkers)
