@@ -138,3 +138,29 @@ type epochRegistry struct {
 
 // ServerEpoch implements [worker.LossyRegistry].
 func (r epochRegistry) ServerEpoch(context.Context) (worker.ServerEpoch, error) { return r.epoch, nil }
+
+// A server of another store takes no tag away: neither by its listing nor by not knowing it.
+func TestServerOfAnotherStore(t *testing.T) {
+	mine := testleaf.Start(t, testleaf.Options{Store: newStore(t, order)})
+	other := testleaf.Start(t, testleaf.Options{Store: newStore(t, segment.Tag{Name: "foreign", MaxID: 1, Step: 10})})
+	if _, err := other.Set.Next(t.Context(), "foreign"); err != nil { // it knows its store from now on
+		t.Fatal(err)
+	}
+	if _, err := mine.Set.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 { // each begins with any of the servers
+		s := open(t, nil, mine, other).Store()
+		s.Expect(mine.Set.StoreID())
+		if _, err := s.Advance(t.Context(), "order", 1); err != nil {
+			t.Error(err)
+		}
+		s = open(t, nil, mine, other).Store()
+		s.Expect(mine.Set.StoreID())
+		for tag, err := range s.Tags(t.Context()) {
+			if err != nil || tag.Name != "order" {
+				t.Errorf("listed %q, %v", tag.Name, err)
+			}
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 const (
 	Via   = "Leaf-Via"   // the servers that a call came through
 	Route = "Leaf-Route" // the servers that IDs come through, the one that answers first
+	Store = "Leaf-Store" // the identity of the store whose tags are listed
 )
 
 // ErrLoop is wrapped where servers are each other's store, or registry. It is a

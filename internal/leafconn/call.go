@@ -18,9 +18,10 @@ import (
 type rating int
 
 const (
-	none    rating = iota // nothing: the caller gave up, or nothing was sent
-	healthy               // it has answered, if only with an error
-	faulty                // another one should be asked
+	none     rating = iota // nothing: the caller gave up, or nothing was sent
+	healthy                // it has answered, if only with an error
+	ignorant               // it does not know the tag: its store may be another one than the others have
+	faulty                 // another one should be asked
 )
 
 // faults are the codes of a server that cannot serve at present, or does not serve this caller:
@@ -46,6 +47,8 @@ func judge(err error) rating {
 		return none
 	case !connect.IsWireError(err), faults[coded.Code()]:
 		return faulty
+	case coded.Code() == connect.CodeNotFound && reasons[reasonOf(coded)] == leaf.ErrUnknownTag:
+		return ignorant
 	}
 	return healthy
 }
@@ -99,6 +102,32 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 // never has [inTurn] ask one server at a time: a late answer would be a gap among the numbers.
 func never() <-chan time.Time { return nil }
 
+// A tally has the errors of a call that no server has answered yet.
+type tally struct {
+	failed  failures.List
+	away    bool  // one of them is of a server that may have the store
+	unknown error // of a server that does not know the tag
+	proven  bool  // the known store is that of such a server
+}
+
+func (t *tally) add(s *server, told, err error) {
+	if judge(told) == ignorant {
+		t.unknown, t.proven = err, t.proven || s.proven.Load()
+		return
+	}
+	t.failed = append(t.failed, err)
+	t.away = t.away || !errors.Is(told, segment.ErrForeignStore)
+}
+
+// err returns the error of the call. A tag is unknown only if a server of the known store said so, or
+// if all servers did: the tags of another store say nothing.
+func (t *tally) err() error {
+	if t.unknown != nil && (t.proven || !t.away) {
+		return t.unknown
+	}
+	return t.failed
+}
+
 // inTurn is repeatable where hedging tells when the next server should be asked, too.
 func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time, call func(context.Context, *server) (T, error)) (T, error) {
 	if err := c.refuse(ctx); err != nil {
@@ -110,7 +139,7 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 	defer cancel()
 	outcomes := make(chan outcome[T], len(servers))
 	asked, running := 0, 0
-	var failed failures.List
+	var all tally
 	ask := func() {
 		s := servers[asked]
 		asked++
@@ -130,14 +159,14 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 			running--
 			c.answered(o.server, o.err)
 			err := explain(ctx, o.server, o.err)
-			if judge(o.err) != faulty || ctx.Err() != nil {
+			if judge(o.err) < ignorant || ctx.Err() != nil {
 				return o.result, err
 			}
-			failed = append(failed, err)
+			all.add(o.server, o.err, err)
 			if asked < len(servers) {
 				ask()
 			} else if running == 0 {
-				return o.result, failed
+				return o.result, all.err()
 			}
 		case <-hedge:
 			if asked < len(servers) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/leaf-id/leaf/internal/hops"
 	"github.com/leaf-id/leaf/worker"
@@ -15,12 +16,17 @@ import (
 
 // The outcome of a call decides whether another server gets it.
 func TestJudge(t *testing.T) {
+	unknown := connect.NewWireError(connect.CodeNotFound, errors.New("x"))
+	if d, err := connect.NewErrorDetail(&errdetails.ErrorInfo{Reason: "UNKNOWN_TAG"}); err == nil {
+		unknown.AddDetail(d)
+	}
 	for name, c := range map[string]struct {
 		err  error
 		want rating
 	}{
 		"an answer":                  {nil, healthy},
-		"an unknown tag":             {connect.NewWireError(connect.CodeNotFound, errors.New("x")), healthy},
+		"an unknown tag":             {unknown, ignorant},
+		"an unknown pool":            {connect.NewWireError(connect.CodeNotFound, errors.New("x")), healthy},
 		"another token":              {connect.NewWireError(connect.CodeUnauthenticated, errors.New("x")), faulty},
 		"a scheme that is off":       {connect.NewWireError(connect.CodeUnimplemented, errors.New("x")), faulty},
 		"nothing left":               {connect.NewWireError(connect.CodeUnavailable, errors.New("x")), faulty},

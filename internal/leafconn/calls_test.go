@@ -136,9 +136,9 @@ func TestProcedures(t *testing.T) {
 		if calls := one.calls(); len(calls) != 1 || calls[0].procedure != p.name || proto.Unmarshal(calls[0].body, sent) != nil || !proto.Equal(sent, p.sends) {
 			t.Errorf("%s sent %v in %d calls, want %v", name, sent, len(calls), p.sends)
 		}
-		one.set(says(nil, refuses(connect.CodeNotFound, "UNKNOWN_TAG")))
+		one.set(says(nil, refuses(connect.CodeFailedPrecondition, "CONFLICT")))
 		two.set(says(p.answer, nil))
-		if got, err := p.call(t.Context(), c); !errors.Is(err, leaf.ErrUnknownTag) || !empty(got) || len(two.calls()) > 0 {
+		if got, err := p.call(t.Context(), c); !errors.Is(err, worker.ErrConflict) || !empty(got) || len(two.calls()) > 0 {
 			t.Errorf("%s, refused: got %+v, %v and %d further calls", name, got, err, len(two.calls()))
 		}
 		one.set(says(nil, refuses(connect.CodeUnavailable, "STORE_UNAVAILABLE")))

@@ -68,7 +68,7 @@ type Conn struct {
 	opts    Options
 	servers []*server
 	http    *http.Client
-	active  atomic.Int64 // the server that answered last
+	active  atomic.Int64 // the server that answered last, and knew the tag
 	closed  atomic.Bool
 	latest  sync.Map               // tag → version of its latest grant
 	store   atomic.Pointer[string] // identity of the servers' store; nil: not known yet
@@ -81,6 +81,7 @@ type server struct {
 	admin   leafv1connect.AdminServiceClient
 	workers leafv1connect.WorkerServiceClient
 	route   atomic.Pointer[[]string]
+	proven  atomic.Bool // its latest answer with an identity had that of the known store
 
 	fails   atomic.Int64 // in a row
 	retryAt atomic.Int64 // Unix nanoseconds; until then calls ask it last
@@ -159,6 +160,9 @@ func (c *Conn) answered(s *server, err error) {
 		s.fails.Store(0)
 		s.retryAt.Store(0)
 		c.active.Store(int64(slices.Index(c.servers, s)))
+	case ignorant:
+		s.fails.Store(0)
+		s.retryAt.Store(0)
 	case faulty:
 		pause := min(maxBackoff, firstBackoff<<min(s.fails.Add(1)-1, 10))
 		s.retryAt.Store(time.Now().Add(pause/2 + rand.N(pause/2)).UnixNano())

@@ -27,13 +27,16 @@ func (c *Conn) Identities(ctx context.Context) (map[string]string, error) {
 	return nil, err
 }
 
-// checkStore reports a server of another store. The first answer, or [Conn.Expect], sets the known
-// one. After an error the call moves to another server.
-func (c *Conn) checkStore(identity string) error {
-	if identity == "" || c.store.CompareAndSwap(nil, &identity) {
+// checkStore reports that s, which names this store, has another one. The first answer, or
+// [Conn.Expect], sets the known one. After an error the call moves to another server.
+func (c *Conn) checkStore(s *server, identity string) error {
+	if identity == "" {
 		return nil
 	}
-	if known := *c.store.Load(); known != identity {
+	c.store.CompareAndSwap(nil, &identity)
+	known := *c.store.Load()
+	s.proven.Store(known == identity)
+	if known != identity {
 		return fmt.Errorf("%w: its identity is %q, that of the known store is %q", segment.ErrForeignStore, identity, known)
 	}
 	return nil

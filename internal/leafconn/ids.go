@@ -65,7 +65,7 @@ func (c *Conn) take(ctx context.Context, hedging func() <-chan time.Time, req *l
 	res, err := inTurn(ctx, c, hedging, func(ctx context.Context, srv *server) (*leafv1.TakeResponse, error) {
 		res, err := srv.ids.Take(ctx, req)
 		if err == nil {
-			err = c.checkStore(res.GetStore())
+			err = c.checkStore(srv, res.GetStore())
 		}
 		return res, err
 	})

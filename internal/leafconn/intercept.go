@@ -36,6 +36,9 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 			if res != nil || connect.IsWireError(err) {
 				s.learnRoute(res, err)
 			}
+			if err == nil {
+				err = c.checkStore(s, res.Header().Get(hops.Store))
+			}
 			if c.opts.Observe != nil {
 				c.opts.Observe(Call{Server: s.host, Procedure: path.Base(req.Spec().Procedure), Took: time.Since(begun), Err: err, Range: grantedBy(res, err)})
 			}

@@ -72,7 +72,7 @@ func (s Store) advance(ctx context.Context, req *leafv1.AdvanceRequest) (segment
 		if err != nil {
 			return segment.Grant{}, err
 		}
-		if err := s.checkStore(res.GetStore()); err != nil {
+		if err := s.checkStore(srv, res.GetStore()); err != nil {
 			return segment.Grant{}, err
 		}
 		if req.GetStrict() && !res.GetStrict() { // an older server

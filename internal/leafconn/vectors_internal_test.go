@@ -17,7 +17,8 @@ type refusal struct {
 	Another bool `json:"another_server"`
 }
 
-// The clients of other languages run the same file.
+// The clients of other languages run the same file. They believe a server that does not know a tag;
+// a relay loses all its stock by that, so here another server has to agree.
 func TestErrorVectors(t *testing.T) {
 	text, err := os.ReadFile("../../api/vectors/errors.json")
 	if err != nil {
@@ -46,7 +47,7 @@ func TestErrorVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Store{c}.Advance(context.Background(), "order", 1)
-		if another := asked == 2; err == nil || another != v.Connect.Another {
+		if another := asked == 2; err == nil || another != (v.Connect.Another || v.Reason == "UNKNOWN_TAG") {
 			t.Errorf("%s: %v, asked another server: %t", v.Reason, err, another)
 		}
 		if want, ok := reasons[v.Reason]; ok && !errors.Is(err, want) {

@@ -7,9 +7,12 @@ import (
 	"math"
 	"strings"
 
+	"connectrpc.com/connect"
+
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
 	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
+	"github.com/leaf-id/leaf/internal/hops"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/internal/server/frontend"
 	"github.com/leaf-id/leaf/segment"
@@ -69,6 +72,9 @@ func (s *adminService) ListTags(ctx context.Context, req *leafv1.ListTagsRequest
 			return nil, err
 		}
 		page.add(tag)
+	}
+	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && tags.StoreID() != "" {
+		call.ResponseHeader().Set(hops.Store, tags.StoreID())
 	}
 	return page.answer(), nil
 }
