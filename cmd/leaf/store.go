@@ -23,6 +23,7 @@ func (u *urlFlag) explainCall(err error, url string, took time.Duration) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return noAnswer(u.who, err, url, took)
 	case errors.Is(err, segment.ErrNeedsResize): // which has a hint of its own
+	case strings.HasPrefix(url, "leaf"): // where nothing can be created
 	case errors.Is(err, segment.ErrNotCreated), errors.Is(err, worker.ErrNotCreated):
 		return cli.Hinted(err, "leaf init --%s %s", u.name, shellWord(drivers.Redact(url)))
 	}

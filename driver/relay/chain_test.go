@@ -131,6 +131,23 @@ func TestServerEpoch(t *testing.T) {
 	}
 }
 
+// A missing registry at the end of a chain is told from one that is away.
+func TestRegistryNotCreated(t *testing.T) {
+	server := testleaf.Start(t, testleaf.Options{Registry: noRegistry{memory.New().Registry()}})
+	server = testleaf.Start(t, testleaf.Options{Registry: open(t, nil, server).Registry()})
+	if _, err := open(t, nil, server).Registry().List(t.Context()); !errors.Is(err, worker.ErrNotCreated) {
+		t.Errorf("got %v, want %v", err, worker.ErrNotCreated)
+	}
+	server = testleaf.Start(t, testleaf.Options{Store: newStore(t)})
+	if _, err := open(t, nil, server).Registry().List(t.Context()); !errors.Is(err, leaf.ErrUnsupported) {
+		t.Errorf("of a server without worker IDs: got %v, want %v", err, leaf.ErrUnsupported)
+	}
+}
+
+type noRegistry struct{ worker.Registry }
+
+func (noRegistry) List(context.Context) ([]worker.Record, error) { return nil, worker.ErrNotCreated }
+
 type epochRegistry struct {
 	worker.Registry
 	epoch worker.ServerEpoch

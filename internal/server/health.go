@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/internal/health"
 	"github.com/leaf-id/leaf/internal/issuer"
 	"github.com/leaf-id/leaf/segment"
@@ -99,7 +100,7 @@ func (s *Server) leaseFacts() *health.LeaseFacts {
 	switch {
 	case f.Err == nil:
 		s.held.Store(true)
-	case errors.Is(f.Err, worker.ErrNotCreated):
+	case errors.Is(f.Err, worker.ErrNotCreated), errors.Is(f.Err, leaf.ErrUnsupported): // the latter of a server without worker IDs
 		s.noRegistry.Store(true) // which stays so while the database, also the store's, is away
 	}
 	f.Held = s.held.Load()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/driver/kv"
 	"github.com/leaf-id/leaf/driver/memory"
 	"github.com/leaf-id/leaf/internal/issuer"
@@ -38,6 +39,12 @@ func (a *ailing) Swap(ctx context.Context, old, new worker.Record) (worker.Recor
 // A database without the table of worker IDs goes away. That is no reason for the server to refuse
 // IDs from its memory: snowflake, which is only on by default, was off before.
 func TestStoreWithoutWorkerIDsAway(t *testing.T) {
+	for _, none := range []error{worker.ErrNotCreated, leaf.ErrUnsupported} { // the latter from a server without them
+		t.Run(none.Error(), func(t *testing.T) { withoutWorkerIDs(t, none) })
+	}
+}
+
+func withoutWorkerIDs(t *testing.T, none error) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the epoch of the layout
 		registry := &ailing{Registry: memory.New().Registry()}
@@ -61,9 +68,9 @@ func TestStoreWithoutWorkerIDsAway(t *testing.T) {
 		node.Start()
 		defer node.Close(t.Context())
 		look("not known yet", down, false)
-		look("not there", worker.ErrNotCreated, true)
+		look("not there", none, true)
 		look("not there, and away", down, true)
 		look("created", nil, false)
-		look("dropped", worker.ErrNotCreated, false)
+		look("dropped", none, false)
 	})
 }

@@ -90,7 +90,7 @@ type Server struct {
 	conditions atomic.Pointer[string] // names of the problems of the last report
 
 	held       atomic.Bool // time-based IDs could be issued before
-	noRegistry atomic.Bool // the registry of worker IDs was not created when it last answered
+	noRegistry atomic.Bool // the registry of worker IDs did not exist when it last answered
 	serving    atomic.Bool // Run serves, and was not told to stop
 
 	watchers  sync.WaitGroup // what watch has started, but for files

@@ -70,6 +70,7 @@ var kinds = []struct {
 	{leaf.ErrClock, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -1, Retry: true, Reason: "CLOCK_BEHIND"}},
 	{issuer.ErrRegistry, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "REGISTRY_UNAVAILABLE"}},
 	{leaf.ErrNoLease, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Java: -3, Retry: true, Reason: "NO_WORKER_ID"}},
+	{worker.ErrNotCreated, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "REGISTRY_NOT_CREATED"}},
 	{worker.ErrNoneFree, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "NO_FREE_WORKER_ID"}},
 	{worker.ErrWaiting, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "CLAIM_WAITS"}},
 	{worker.ErrClockOff, Kind{HTTP: http.StatusServiceUnavailable, RPC: connect.CodeUnavailable, Retry: true, Reason: "CLOCK_OFF"}},
