@@ -43,7 +43,8 @@ type Options struct {
 	// Wait is how long a call waits for a server when the stock is used up; default 1 s.
 	Wait time.Duration
 
-	// CallTimeout bounds each call to a server; default 5 s.
+	// CallTimeout bounds each call to a server; default 5 s. A call that asks one server at a time, as
+	// for a tag with strict order, asks the next one after 2 s.
 	CallTimeout time.Duration
 
 	// Hedge is the time after which a call also asks a second server; default 100 ms, negative:
@@ -88,7 +89,8 @@ func New(url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leaf client: %w", err)
 	}
-	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge, CallTimeout: cmp.Or(o.CallTimeout, segment.DefaultCallTimeout)}
+	timeout := cmp.Or(o.CallTimeout, segment.DefaultCallTimeout)
+	opts := &leafconn.Options{TLS: o.TLS, Hedge: o.Hedge, CallTimeout: timeout}
 	switch token = cmp.Or(o.Token, token); {
 	case o.TokenFile != "":
 		opts.Token = leafconn.TokenFile(o.TokenFile)
@@ -103,7 +105,7 @@ func New(url string, o *Options) (*Client, error) {
 		return nil, fmt.Errorf("leaf client: %w", err)
 	}
 	return &Client{conn: conn, set: segment.NewSet(&store{Store: leafconn.Store{Conn: conn}}, &segment.SetOptions{Options: segment.Options{
-		OutageBudget: o.OutageBudget, MaxStock: o.MaxStock, Wait: o.Wait, CallTimeout: o.CallTimeout, Logger: o.Logger,
+		OutageBudget: o.OutageBudget, MaxStock: o.MaxStock, Wait: o.Wait, CallTimeout: timeout * time.Duration(len(servers)), Logger: o.Logger,
 	}})}, nil
 }
 

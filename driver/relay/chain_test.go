@@ -80,7 +80,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// A call for a strict tag asks one server, however long that takes: a late answer would be a gap.
+// A call for a strict tag asks one server at a time, not another one soon: a late answer would be a gap.
 func TestStrictAsksOneServer(t *testing.T) {
 	strict := order
 	strict.Options = segment.TagOptions{segment.OptionOrder: segment.OrderStrict}

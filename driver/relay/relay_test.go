@@ -394,3 +394,25 @@ func TestListsInPages(t *testing.T) {
 		t.Errorf("%d tags of %d in %d calls, want 3", len(seen), len(tags), server.Calls("ListTags"))
 	}
 }
+
+// Strict order is served again within seconds of the freeze of a server, by the other one.
+func TestStrictBesideAFrozenServer(t *testing.T) {
+	strict := order
+	strict.Options = segment.TagOptions{segment.OptionOrder: segment.OrderStrict}
+	store := newStore(t, strict)
+	servers := []*testleaf.Server{testleaf.Start(t, testleaf.Options{Store: store}), testleaf.Start(t, testleaf.Options{Store: store})}
+	set := segment.NewSet(open(t, nil, servers...).Store(), &segment.SetOptions{Options: segment.Options{Wait: segment.DefaultCallTimeout}})
+	t.Cleanup(func() { _ = set.Close(t.Context()) })
+	if _, err := set.Next(t.Context(), "order"); err != nil {
+		t.Fatal(err)
+	}
+	frozen := servers[0]
+	if servers[1].Calls("Advance") > frozen.Calls("Advance") {
+		frozen = servers[1]
+	}
+	frozen.Hold()
+	defer frozen.Release()
+	if _, err := set.Next(t.Context(), "order"); err != nil {
+		t.Error(err)
+	}
+}

@@ -102,6 +102,9 @@ func repeatable[T any](ctx context.Context, c *Conn, call func(context.Context, 
 // never has [inTurn] ask one server at a time: a late answer would be a gap among the numbers.
 func never() <-chan time.Time { return nil }
 
+// turn is how long a server has, of those asked one at a time: a frozen one leaves time for the next.
+const turn = 2 * time.Second
+
 // A tally has the errors of a call that no server has answered yet.
 type tally struct {
 	failed  failures.List
@@ -140,19 +143,24 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 	outcomes := make(chan outcome[T], len(servers))
 	asked, running := 0, 0
 	var all tally
+	hedge := hedging()
 	ask := func() {
 		s := servers[asked]
 		asked++
 		running++
+		limited, end := inner, context.CancelFunc(func() {})
+		if hedge == nil && asked < len(servers) {
+			limited, end = context.WithTimeout(inner, turn)
+		}
 		go func() {
-			result, err := call(inner, s)
+			defer end()
+			result, err := call(limited, s)
 			for errors.Is(err, errCut) {
-				result, err = call(inner, s)
+				result, err = call(limited, s)
 			}
 			outcomes <- outcome[T]{s, result, err}
 		}()
 	}
-	hedge := hedging()
 	for ask(); ; {
 		select {
 		case o := <-outcomes:

@@ -361,6 +361,19 @@ func TestObserveTellsAll(t *testing.T) {
 	}
 }
 
+// A frozen server leaves time for the others.
+func TestObserveBesideAFrozenServer(t *testing.T) {
+	frozen := make(chan struct{})
+	one := startFake(t, func(string, []byte) (proto.Message, error) { <-frozen; return &leafv1.ObserveTagResponse{}, nil })
+	two := startFake(t, says(&leafv1.ObserveTagResponse{Tag: &leafv1.Tag{Name: "a", MaxId: 5}}, nil))
+	defer close(frozen)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if got, err := openTo(t, Options{}, one, two).Observe(ctx, "a", 4); !errors.Is(err, errAway) || got.Tag.MaxID != 5 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // A version that a server gave goes with the next call for the tag, and with no other one.
 func TestVersionsGoWithTheirTag(t *testing.T) {
 	f := startFake(t, nil)

@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/leaf-id/leaf/segment"
 )
 
 // A numbered answer is for one caller, and has a number of its own.
@@ -88,6 +92,30 @@ func TestHedgeAfterSilence(t *testing.T) {
 		})
 		if took := time.Since(begin); err != nil || took != defaultHedge {
 			t.Errorf("answered after %v, %v", took, err)
+		}
+	})
+}
+
+// Of servers that are asked one at a time, each silent one costs the call a turn, and comes last from
+// then on. The last one has the remaining time.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openThree(t)
+		last := c.order()[2]
+		answer := func(ctx context.Context, s *server) (numbered, error) {
+			if s != last {
+				<-ctx.Done()
+				return numbered{}, connect.NewError(connect.CodeDeadlineExceeded, ctx.Err())
+			}
+			time.Sleep(time.Second / 2)
+			return numbered{}, ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), segment.DefaultCallTimeout)
+		defer cancel()
+		begin := time.Now()
+		_, err := inTurn(ctx, c, never, answer)
+		if took := time.Since(begin); err != nil || took != 2*turn+time.Second/2 || c.order()[0] != last {
+			t.Errorf("answered after %v, %v, and first now: %v", took, err, c.order()[0] == last)
 		}
 	})
 }

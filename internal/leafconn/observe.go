@@ -43,8 +43,10 @@ type Observed struct {
 // hold up the others. Repeating the call is harmless.
 func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Observed, err error) {
 	var away failures.List
-	for _, s := range c.servers {
+	for i, s := range c.servers {
 		res, err := once(ctx, c, s.host, func(ctx context.Context, srv *server) (*leafv1.ObserveTagResponse, error) {
+			ctx, end := share(ctx, len(c.servers)-i)
+			defer end()
 			return srv.admin.ObserveTag(ctx, &leafv1.ObserveTagRequest{Name: tag, Max: largest})
 		})
 		if err != nil {
@@ -62,6 +64,15 @@ func (c *Conn) Observe(ctx context.Context, tag string, largest int64) (all Obse
 		all.OthersFor = max(all.OthersFor, res.GetOthersFor().AsDuration())
 	}
 	return all, away.Err()
+}
+
+// share returns ctx with an n-th of its remaining time.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }
 
 // ObserveTag tells the servers that IDs of a tag up to largest are in use. It returns the tag after
