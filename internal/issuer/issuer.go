@@ -291,12 +291,12 @@ func (i *Issuer) numbers(scheme, key string, n int) (numbers, error) {
 }
 
 // CheckCount reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken one by one.
-func (i *Issuer) CheckCount(n int) error { return checkCount(n, i.maxBatch) }
+func (i *Issuer) CheckCount(n int) error { return checkCount(int64(n), int64(i.maxBatch)) }
 
 // CheckRange reports, wrapping [leaf.ErrInvalid], why n IDs cannot be taken as ranges.
-func (i *Issuer) CheckRange(n int) error { return checkCount(n, i.maxRange) }
+func (i *Issuer) CheckRange(n int) error { return checkCount(int64(n), int64(i.maxRange)) }
 
-func checkCount(n, most int) error {
+func checkCount(n, most int64) error {
 	if n < 1 || n > most {
 		return fmt.Errorf("%w: %d IDs at once; ask for 1 to %d", leaf.ErrInvalid, n, most)
 	}

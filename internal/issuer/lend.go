@@ -26,12 +26,19 @@ func (i *Issuer) Advance(ctx context.Context, tag string, n int64, before string
 	return l.Advance(ctx, tag, min(n, int64(i.maxRange)), before)
 }
 
-// AdvanceStrict takes n IDs, 1 … [Issuer.MaxRange], of a tag with strict order, periods or a mask. A
+// combined is how many IDs of several waiting callers a relay takes in one call.
+const combined = 10_000
+
+// MaxStrict returns the most IDs of a call to [Issuer.AdvanceStrict]. A relay, whose callers have
+// bounds of its own, does not know those of this server.
+func (i *Issuer) MaxStrict() int64 { return max(int64(i.maxRange), combined) }
+
+// AdvanceStrict takes n IDs, 1 … [Issuer.MaxStrict], of a tag with strict order, periods or a mask. A
 // nil period tells that the caller knows nothing of periods, and masked whether it knows masks.
 func (i *Issuer) AdvanceStrict(ctx context.Context, tag string, period *string, masked bool, n int64) (segment.Grant, error) {
 	l, err := i.lender(tag)
 	if err == nil {
-		err = checkCount(int(n), i.maxRange)
+		err = checkCount(n, i.MaxStrict())
 	}
 	if err != nil {
 		return segment.Grant{}, err

@@ -14,7 +14,11 @@ import (
 func (s *leafService) Advance(ctx context.Context, req *leafv1.AdvanceRequest) (*leafv1.AdvanceResponse, error) {
 	// The size of a grant without a count is not known before. It is charged as one ID first, so
 	// that a caller beyond its limits moves no counter.
-	charged := max(1, min(req.GetCount(), int64(s.IDs.MaxRange())))
+	most := int64(s.IDs.MaxRange())
+	if req.GetStrict() {
+		most = s.IDs.MaxStrict()
+	}
+	charged := max(1, min(req.GetCount(), most))
 	if err := s.mayTake(ctx, issuer.Segment, req.GetTag(), charged); err != nil {
 		return nil, err
 	}
