@@ -142,6 +142,14 @@ func TestRoute(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	f.header.Del(hops.Route) // as from the other services, which tell no route
+	f.set(says(&leafv1.ListTagsResponse{}, nil))
+	for range (Store{c}).Tags(t.Context()) {
+		t.Error("a tag")
+	}
+	if _, err := (Registry{c}).List(t.Context()); err != nil || strings.Join(c.Route(), ",") != "me,x,y" {
+		t.Errorf("after calls of other services: %v, %v", c.Route(), err)
+	}
 	f.header.Set(hops.Route, "x,me")
 	for name, answer := range map[string]error{"an answer": nil, "a refusal": refuses(connect.CodeNotFound, "UNKNOWN_TAG")} {
 		f.set(says(&leafv1.AdvanceResponse{}, answer))

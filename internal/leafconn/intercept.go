@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/leaf-id/leaf"
 	leafv1 "github.com/leaf-id/leaf/api/leaf/v1"
+	"github.com/leaf-id/leaf/api/leaf/v1/leafv1connect"
 	"github.com/leaf-id/leaf/internal/hops"
 )
 
@@ -33,7 +35,7 @@ func (c *Conn) intercept(s *server) func(connect.UnaryFunc) connect.UnaryFunc {
 			if _, cut := errors.AsType[ended](err); cut && ctx.Err() == nil {
 				err = fmt.Errorf("%w: %w", errCut, err)
 			}
-			if res != nil || connect.IsWireError(err) {
+			if ofIDs := strings.HasPrefix(req.Spec().Procedure, "/"+leafv1connect.LeafServiceName+"/"); ofIDs && (res != nil || connect.IsWireError(err)) {
 				s.learnRoute(res, err)
 			}
 			if err == nil {
@@ -71,7 +73,7 @@ func (c *Conn) addHeaders(ctx context.Context, h http.Header) error {
 	return nil
 }
 
-// learnRoute takes up which servers the IDs of s come through.
+// learnRoute takes up which servers the IDs of s come through. Only the service of IDs tells.
 func (s *server) learnRoute(res connect.AnyResponse, err error) {
 	var header http.Header
 	if coded, ok := errors.AsType[*connect.Error](err); ok {
