@@ -154,6 +154,9 @@ func (b *backend) open(ctx context.Context) (jetstream.JetStream, jetstream.Stre
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
+	if err := b.ended.Err(); err != nil { // Close has come between
+		return nil, nil, err
+	}
 	err := b.join(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to NATS at %s: %w", b.hosts(), explain(err))
@@ -436,9 +439,9 @@ func (b *backend) Close() error {
 	if b.conn != nil && b.url != "" {
 		b.conn.Close()
 	}
-	if b.pending != nil {
+	if pending := b.pending; pending != nil {
 		go func() {
-			if c := <-b.pending; c.err == nil {
+			if c := <-pending; c.err == nil {
 				c.conn.Close()
 			}
 		}()

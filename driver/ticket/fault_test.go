@@ -103,10 +103,10 @@ func TestQueueIsNoFailure(t *testing.T) {
 	store := open(t, s.servers(t), ticket.Layout{}, opts)
 	var got drivertest.Ranges
 	draw(t.Context(), t, store, 1, &got)
-	s.exec(t, 1, "CREATE TRIGGER slow BEFORE INSERT ON Tickets64 FOR EACH ROW SET @slept = SLEEP(0.15)")
+	s.exec(t, 1, "CREATE TRIGGER slow BEFORE INSERT ON Tickets64 FOR EACH ROW SET @slept = SLEEP(0.03)")
 	var failed atomic.Int64
 	var wg sync.WaitGroup
-	for range 30 {
+	for range 80 {
 		wg.Go(func() {
 			g, err := store.Advance(t.Context(), "order", 1)
 			if err != nil {

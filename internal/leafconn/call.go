@@ -161,8 +161,12 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 			outcomes <- outcome[T]{s, result, err}
 		}()
 	}
+	var settled <-chan time.Time // the known store lacks the tag, and the other servers have had a turn
 	for ask(); ; {
 		select {
+		case <-settled:
+			var none T
+			return none, all.err()
 		case o := <-outcomes:
 			running--
 			c.answered(o.server, o.err)
@@ -171,6 +175,9 @@ func inTurn[T any](ctx context.Context, c *Conn, hedging func() <-chan time.Time
 				return o.result, err
 			}
 			all.add(o.server, o.err, err)
+			if all.proven && settled == nil {
+				settled = time.After(turn)
+			}
 			if asked < len(servers) {
 				ask()
 			} else if running == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/leaf-id/leaf"
 	"github.com/leaf-id/leaf/segment"
 )
 
@@ -116,6 +117,29 @@ func TestTurns(t *testing.T) {
 		_, err := inTurn(ctx, c, never, answer)
 		if took := time.Since(begin); err != nil || took != 2*turn+time.Second/2 || c.order()[0] != last {
 			t.Errorf("answered after %v, %v, and first now: %v", took, err, c.order()[0] == last)
+		}
+	})
+}
+
+// A frozen server holds up no more than a turn the answer that the known store lacks a tag.
+func TestUnknownBesideFrozen(t *testing.T) {
+	unknown := wire(t, refuses(connect.CodeNotFound, "UNKNOWN_TAG"))
+	synctest.Test(t, func(t *testing.T) {
+		c := openThree(t)
+		first := c.order()[0]
+		first.proven.Store(true)
+		for name, hedging := range map[string]func() <-chan time.Time{"in turn": never, "hedged": c.hedge} {
+			begin := time.Now()
+			_, err := inTurn(context.WithoutCancel(t.Context()), c, hedging, func(ctx context.Context, s *server) (numbered, error) {
+				if s == first {
+					return numbered{}, unknown
+				}
+				<-ctx.Done()
+				return numbered{}, connect.NewError(connect.CodeDeadlineExceeded, ctx.Err())
+			})
+			if took := time.Since(begin); !errors.Is(err, leaf.ErrUnknownTag) || took != turn {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
 		}
 	})
 }
