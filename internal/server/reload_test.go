@@ -225,7 +225,7 @@ func TestFailedReloadIsRepeated(t *testing.T) {
 		o.Config.TokensFile = file
 		cfg := o.Config
 		o.Load = func() (config.Config, error) { loads.Add(1); return cfg, nil }
-		o.SetFilesInterval(2 * time.Millisecond)
+		o.SetFilesInterval(20 * time.Millisecond)
 	})
 	take := calls[0]
 	leaked := tokens["a"]
@@ -235,7 +235,7 @@ func TestFailedReloadIsRepeated(t *testing.T) {
 	if err := os.Chmod(file, 0o664); err != nil {
 		t.Fatal(err)
 	}
-	writeTokens(t, file, tokens, map[string]string{"b": `take: ["*"]`})
+	writeTokens(t, file, tokens, map[string]string{"another": `take: ["*"]`})
 	until(t, "the mode is reported", func() bool { return strings.Contains(r.log.String(), "chmod go-w") })
 	until(t, "it is repeated", func() bool { return loads.Load() > 5 })
 	if n := strings.Count(r.log.String(), "chmod go-w"); n != 1 {
@@ -273,7 +273,7 @@ func TestFilesChangeDuringTheStart(t *testing.T) {
 			o.Config.TokensFile, o.Config.StartWait = file, time.Hour
 			o.SetFilesInterval(2 * time.Millisecond)
 		})
-		writeTokens(t, file, tokens, map[string]string{"b": `take: ["*"]`})
+		writeTokens(t, file, tokens, map[string]string{"another": `take: ["*"]`})
 		r.store.Plan(nil)
 		until(t, "the token is withdrawn", func() bool {
 			if r.status("/healthz") != 200 { // it does not listen yet

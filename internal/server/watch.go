@@ -153,11 +153,10 @@ func (s *Server) statusText(report health.Report) string {
 func every(ctx context.Context, interval time.Duration, do func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil { // a tick may have come with the end
 		do()
 		select {
 		case <-ctx.Done():
-			return
 		case <-ticker.C:
 		}
 	}

@@ -63,13 +63,9 @@ func (i *idsRoute) javaKey(ctx context.Context, caller *access.Caller, key strin
 	if caller.Take(i.Name, cut, 0) != nil { // no lookups for others
 		return key
 	}
-	if caller.Take(i.Name, key, 0) == nil { // a caller without the right must not learn whether key is a tag
-		err := i.IDs.Exists(ctx, i.Name, key)
-		if !errors.Is(err, leaf.ErrUnknownTag) && !errors.Is(err, issuer.ErrBadKey) {
-			return key
-		}
-	}
-	if i.IDs.Exists(ctx, i.Name, cut) != nil {
+	err := i.IDs.Exists(ctx, i.Name, key)
+	noTag := errors.Is(err, leaf.ErrUnknownTag) || errors.Is(err, issuer.ErrBadKey)
+	if !noTag || i.IDs.Exists(ctx, i.Name, cut) != nil {
 		return key
 	}
 	if i.CutKey != nil {
