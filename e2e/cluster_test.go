@@ -110,8 +110,14 @@ func newCluster(t *testing.T, name string, start func(*testing.T) *labStore, pro
 	return c
 }
 
+// clusters bounds those that run at a time. Two cores serve no more of them, and a cluster that
+// gets no time answers nobody within the time-outs.
+var clusters = make(chan struct{}, 3)
+
 // newMembers returns a cluster without members, on a new store with some tags.
 func newMembers(t *testing.T, name string, start func(*testing.T) *labStore, program []string, createTags func(*cluster)) *cluster {
+	clusters <- struct{}{}
+	t.Cleanup(func() { <-clusters })
 	seed, hash := labSeed(t), fnv.New64a()
 	hash.Write([]byte(name))
 	c := &cluster{t: t, store: start(t), program: program, over: make(chan struct{}), start: time.Now(), rng: rand.New(rand.NewPCG(seed, hash.Sum64()))}
@@ -267,14 +273,18 @@ func (c *cluster) client(protocol string, m *member) {
 		conn := l.target(protocol).Open()
 		defer conn.Close()
 		for m.now.Load() == l && !c.ended() {
+			begin := c.elapsed()
 			c.ask(conn, name, l.name, manyOrFew(rng, most))
-			time.Sleep(clientRest())
+			c.rest(begin)
 		}
 	})
 }
 
-// clientRest returns how long a client rests after a call. Six clusters at a time share the machine in the short form.
-func clientRest() time.Duration { return figure(25*time.Millisecond, 5*time.Millisecond) }
+// rest has a client rest after a call as long as that took, or longer: a busy machine gets fewer
+// calls.
+func (c *cluster) rest(begin time.Duration) {
+	time.Sleep(max(c.elapsed()-begin, figure(25*time.Millisecond, 5*time.Millisecond)))
+}
 
 // loop begins a client, which does one thing again and again.
 func (c *cluster) loop(name string, do func(rng *rand.Rand)) {

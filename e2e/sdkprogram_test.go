@@ -80,7 +80,7 @@ func (c *cluster) sdk(m *member) {
 		begin := c.elapsed()
 		ranges, err := ids.Take(ctx, labTag, nil, manyOrFew(rng, c.store.most))
 		p.note(labcheck.Receipt{Space: labTag, Client: name, Begin: begin, End: c.elapsed(), Unordered: true}, ranges, err)
-		time.Sleep(clientRest())
+		c.rest(begin)
 	})
 }
 
