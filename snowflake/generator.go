@@ -119,8 +119,9 @@ func (g *Generator) largest() uint64 {
 }
 
 // Begin has the generator issue under lease; see [worker.LeaseUser]. Its first tick is
-// not before the lease's floor, not before the clock's, and after every tick that
-// the generator has ever issued an ID in.
+// not before the lease's floor, not before the clock's, after every tick that the generator has
+// ever issued an ID in, and after those that a generator with its options issued until
+// [worker.Lease.Shared].
 func (g *Generator) Begin(lease *worker.Lease) { g.begin(lease) }
 
 func (g *Generator) begin(lease lease) {
@@ -132,7 +133,11 @@ func (g *Generator) begin(lease lease) {
 		return
 	}
 	now := g.opts.Clock.Now().UnixMilli()
-	l := newLeaseCursor(g.layout, lease, now, g.above, g.random())
+	above := g.above
+	if shared := lease.Shared(); !shared.IsZero() {
+		above = max(above, g.layout.tickUp(shared.UnixMilli()+g.ahead+1))
+	}
+	l := newLeaseCursor(g.layout, lease, now, above, g.random())
 	l.stock = newReserve(g.opts.Reserve)
 	g.current.Store(l)
 	g.held, g.why, g.stalled = true, nil, 0

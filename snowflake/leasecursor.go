@@ -16,6 +16,7 @@ const sealed = 1 << 63
 type lease interface {
 	Worker() int64
 	Floor() time.Time
+	Shared() time.Time
 	Limit() time.Time
 	Need(until time.Time)
 }

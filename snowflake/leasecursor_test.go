@@ -26,6 +26,7 @@ func newFakeLease(worker, floor, limit int64) *fakeLease {
 
 func (l *fakeLease) Worker() int64    { return l.worker }
 func (l *fakeLease) Floor() time.Time { return time.UnixMilli(l.floor) }
+func (*fakeLease) Shared() time.Time  { return time.Time{} }
 func (l *fakeLease) Limit() time.Time { return time.UnixMilli(l.limit.Load()) }
 
 func (l *fakeLease) Need(until time.Time) {

@@ -313,33 +313,43 @@ func TestNodeSetsItsLease(t *testing.T) {
 }
 
 // Processes of one machine with registries of their own have a worker ID one after the other, and
-// share no ID, though each runs ahead of the clock and the next one begins at once.
+// share no ID, though each of their generators runs ahead of the clock as far as it may, and the next
+// process begins at once.
 func TestOneMachineManyRegistries(t *testing.T) {
 	inPresent(t, func(t *testing.T) {
+		const ahead = 10 * time.Second
 		uid, _ := snowflake.Preset("uid")
+		leafLayout, _ := snowflake.Preset("leaf")
 		opts := snowflake.NodeOptions{
-			Layouts: []snowflake.NodeLayout{{Name: "uid", Layout: uid, Options: snowflake.Options{Wait: 5 * time.Second}}},
-			Keeper:  worker.Options{Lock: func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil }},
+			Layouts: []snowflake.NodeLayout{
+				{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: ahead, Wait: 2 * ahead}},
+				{Name: "leaf", Layout: leafLayout, Options: snowflake.Options{MaxAhead: -1, Wait: 2 * ahead}},
+			},
+			Keeper: worker.Options{Lock: func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil }},
 		}
-		var all []leaf.Range
+		all := map[string][]leaf.Range{}
 		for range 3 {
 			n, err := snowflake.Open(t.Context(), memory.New().Registry(), &opts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ranges, err := n.Take(t.Context(), nil, 2*int(uid.MaxSequence())) // in more than one tick
-			if err != nil {
-				t.Fatal(err)
+			for name, count := range map[string]int64{"uid": int64(ahead/time.Second) * uid.MaxSequence(), "leaf": 2 * leafLayout.MaxSequence()} {
+				ranges, err := n.Generator(name).Take(t.Context(), nil, int(count))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[name] = append(all[name], ranges...)
 			}
-			all = append(all, ranges...)
 			if err := n.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		slices.SortFunc(all, func(a, b leaf.Range) int { return cmp.Compare(a.Start, b.Start) })
-		for i, r := range all[1:] {
-			if r.Start < all[i].End {
-				t.Errorf("IDs from %d on came twice", r.Start)
+		for name, ranges := range all {
+			slices.SortFunc(ranges, func(a, b leaf.Range) int { return cmp.Compare(a.Start, b.Start) })
+			for i, r := range ranges[1:] {
+				if r.Start < ranges[i].End {
+					t.Errorf("IDs of %s from %d on came twice", name, r.Start)
+				}
 			}
 		}
 	})

@@ -18,7 +18,10 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 	if a, ok := k.reg.(Assigner); ok {
 		return k.assigned(ctx, a, v, now)
 	}
-	ahead := k.headStart(v)
+	ahead := time.Duration(0)
+	if k.sharesMachine(v) {
+		ahead = k.opts.LeastAhead // where every lease begins
+	}
 	ids, first := unused(v, 0, k.max, now, ahead)
 	if len(ids) == 0 {
 		return nil, &notYet{first, fmt.Errorf("%w: all %d worker IDs are in use; the first lease runs out at %s, unless it is extended",

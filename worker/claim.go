@@ -198,22 +198,16 @@ func (k *Keeper) announce(b bid) error {
 // enter returns the lease that a successful bid gives. It counts once it is confirmed.
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	k.losses.claimed(v, got)
-	floor := b.old.Horizon
-	if ahead := k.headStart(v); ahead > 0 {
-		floor = later(floor, k.clock.milli().Add(ahead+time.Millisecond))
+	h := k.newHeldLease(got, &b.old, b.old.Horizon)
+	if k.sharesMachine(v) {
+		h.lease.shared = unixMilli(k.clock.milli())
 	}
-	return k.newHeldLease(got, &b.old, floor)
+	return h
 }
 
-// headStart returns how far ahead of the clock a lease of a registry of this machine begins: until now a
-// process with another registry may have had the worker ID, and have run ahead of the clock. Every
-// generator may begin as far ahead at once.
-func (k *Keeper) headStart(v view) time.Duration {
-	if k.opts.Lock == nil || !v.own {
-		return 0
-	}
-	return k.opts.LeastAhead
-}
+// sharesMachine reports whether processes of this machine with other registries can have had a
+// worker ID until now.
+func (k *Keeper) sharesMachine(v view) bool { return k.opts.Lock != nil && v.own }
 
 // A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
 // the instance in next, so it may be repeated as it is, and its record told from all others.

@@ -7,10 +7,10 @@ import (
 )
 
 // A Lease is the right to issue times under one worker ID: those from Floor up to,
-// not including, Limit, in whole milliseconds. A [Keeper] gives it to its users. Its
-// methods are safe for concurrent use.
+// not including, Limit, in whole milliseconds, and after [Lease.Shared]. A [Keeper] gives it to its
+// users. Its methods are safe for concurrent use.
 type Lease struct {
-	worker, floor int64
+	worker, floor, shared int64
 
 	limit atomic.Int64
 	wake  chan struct{} // holds one element when the limit should grow; nil: it never does
@@ -39,6 +39,11 @@ func (l *Lease) Worker() int64 { return l.worker }
 
 // Floor returns the first time that may be issued.
 func (l *Lease) Floor() time.Time { return time.UnixMilli(l.floor) }
+
+// Shared returns until when another process of this machine may have had the worker ID, from a
+// registry of its own; the zero Time: none had. A user that runs ahead of the clock begins later by
+// the most that it does, because the user of that process ran ahead as well.
+func (l *Lease) Shared() time.Time { return timeOf(l.shared) }
 
 // Limit returns the first time that may not be issued yet. It only grows.
 func (l *Lease) Limit() time.Time { return time.UnixMilli(l.limit.Load()) }
