@@ -66,11 +66,17 @@ func makeCalls(rng *rand.Rand, n int) (calls []*loadgen.Call) {
 	return calls
 }
 
+// leastCrowdRest and mostCrowdRest bound how long a client of the crowd rests after a failure, longer
+// each time: refused calls by the hundred thousand would keep the store from the processor that it
+// needs to come back.
+const leastCrowdRest, mostCrowdRest = 20 * time.Millisecond, time.Second
+
 // crowd sends a pipeline again and again to one life of a server.
 func (c *cluster) crowd(name string, m *member, protocol string, calls []*loadgen.Call) {
 	l := m.now.Load()
 	conn := l.target(protocol).Open()
 	defer conn.Close()
+	rest := leastCrowdRest
 	for m.now.Load() == l && !c.ended() {
 		if c.allowed.Add(-int64(len(calls))) < 0 {
 			c.allowed.Add(int64(len(calls)))
@@ -83,10 +89,14 @@ func (c *cluster) crowd(name string, m *member, protocol string, calls []*loadge
 		r := labcheck.Receipt{Server: l.name, Client: name, Begin: c.elapsed(), Unordered: c.store.unordered}
 		loadgen.Do(context.Background(), conn, calls)
 		r.End = c.elapsed()
-		if failed := c.notePipeline(r, calls); failed > 0 {
-			c.allowed.Add(int64(failed))
-			time.Sleep(20 * time.Millisecond)
+		failed := c.notePipeline(r, calls)
+		if failed == 0 {
+			rest = leastCrowdRest
+			continue
 		}
+		c.allowed.Add(int64(failed))
+		time.Sleep(rest)
+		rest = min(2*rest, mostCrowdRest)
 	}
 }
 
