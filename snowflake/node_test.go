@@ -312,6 +312,34 @@ func TestNodeSetsItsLease(t *testing.T) {
 	})
 }
 
+// A generator that begins ahead of the clock, because another process may have had the worker ID, has
+// a lease that reaches beyond.
+func TestLeaseOfOneMachineIsLongEnough(t *testing.T) {
+	inPresent(t, func(t *testing.T) {
+		uid, _ := snowflake.Preset("uid")
+		const ahead = time.Minute
+		n, err := snowflake.Open(t.Context(), memory.New().Registry(), &snowflake.NodeOptions{
+			Layouts: []snowflake.NodeLayout{{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: ahead, Wait: time.Second}}},
+			Keeper: worker.Options{
+				Horizon: ahead,
+				Lock:    func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil },
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			if _, err := n.Generator("uid").Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if err := n.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Processes of one machine with registries of their own have a worker ID one after the other, and
 // share no ID, though each of their generators runs ahead of the clock as far as it may, and the next
 // process begins at once.

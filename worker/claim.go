@@ -135,6 +135,9 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
 			ErrClockOff, now.Sub(v.registry))
 	}
+	if k.sharesMachine(v) {
+		horizon = horizon.Add(min(k.opts.MaxAhead, k.opts.Horizon)) // generators begin so far ahead
+	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) && k.lock(b.next.Worker) == nil {
 		got, err := k.rewriteClaim(ctx, *b, v.records[b.next.Worker])
 		if err != nil {
