@@ -49,9 +49,10 @@ type Options struct {
 
 	// Lock locks a worker ID of a layout against all other processes of this machine, with any
 	// registry, until the caller closes the result. If another process has it, the error wraps
-	// [ErrInUse]; the keeper then claims another worker ID. Each
-	// generator begins as far after the claim of a lease as it may run ahead, if the registry has no
-	// clock: such a process may have had the worker ID until then, see [Lease.Shared]. nil: no lock, and processes with registries of their own can have the same worker ID.
+	// [ErrInUse]; the keeper then claims another worker ID. Such a process may have had the worker ID
+	// until a moment ago: if the registry has no clock, each generator begins as far after the claim
+	// as it may run ahead, see [Lease.Shared], and the first lease reaches as much further. nil: no
+	// lock, and processes with registries of their own can have the same worker ID.
 	Lock func(layout ServedLayout, worker int64) (io.Closer, error)
 
 	// Horizon is how far ahead of the clock a lease reaches, so how long an outage
