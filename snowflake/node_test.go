@@ -1,12 +1,9 @@
 package snowflake_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -308,77 +305,6 @@ func TestNodeSetsItsLease(t *testing.T) {
 		}
 		if host, pid, _ := strings.Cut(records[0].Owner, " pid "); host == "" || pid == "" {
 			t.Errorf("the owner is %q", records[0].Owner)
-		}
-	})
-}
-
-// A generator that begins ahead of the clock, because another process may have had the worker ID, has
-// a lease that reaches beyond.
-func TestLeaseOfOneMachineIsLongEnough(t *testing.T) {
-	inPresent(t, func(t *testing.T) {
-		uid, _ := snowflake.Preset("uid")
-		const ahead = time.Minute
-		n, err := snowflake.Open(t.Context(), memory.New().Registry(), &snowflake.NodeOptions{
-			Layouts: []snowflake.NodeLayout{{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: ahead, Wait: time.Second}}},
-			Keeper: worker.Options{
-				Horizon: ahead,
-				Lock:    func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil },
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 60 {
-			if _, err := n.Generator("uid").Next(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-		}
-		if err := n.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// Processes of one machine with registries of their own have a worker ID one after the other, and
-// share no ID, though each of their generators runs ahead of the clock as far as it may, and the next
-// process begins at once.
-func TestOneMachineManyRegistries(t *testing.T) {
-	inPresent(t, func(t *testing.T) {
-		const ahead = 10 * time.Second
-		uid, _ := snowflake.Preset("uid")
-		leafLayout, _ := snowflake.Preset("leaf")
-		opts := snowflake.NodeOptions{
-			Layouts: []snowflake.NodeLayout{
-				{Name: "uid", Layout: uid, Options: snowflake.Options{MaxAhead: ahead, Wait: 2 * ahead}},
-				{Name: "leaf", Layout: leafLayout, Options: snowflake.Options{MaxAhead: -1, Wait: 2 * ahead}},
-			},
-			Keeper: worker.Options{Lock: func(worker.ServedLayout, int64) (io.Closer, error) { return io.NopCloser(nil), nil }},
-		}
-		all := map[string][]leaf.Range{}
-		for range 3 {
-			n, err := snowflake.Open(t.Context(), memory.New().Registry(), &opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for name, count := range map[string]int64{"uid": int64(ahead/time.Second) * uid.MaxSequence(), "leaf": 2 * leafLayout.MaxSequence()} {
-				ranges, err := n.Generator(name).Take(t.Context(), nil, int(count))
-				if err != nil {
-					t.Fatal(err)
-				}
-				all[name] = append(all[name], ranges...)
-			}
-			if err := n.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for name, ranges := range all {
-			slices.SortFunc(ranges, func(a, b leaf.Range) int { return cmp.Compare(a.Start, b.Start) })
-			for i, r := range ranges[1:] {
-				if r.Start < ranges[i].End {
-					t.Errorf("IDs of %s from %d on came twice", name, r.Start)
-				}
-			}
 		}
 	})
 }

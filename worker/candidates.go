@@ -19,8 +19,8 @@ func (k *Keeper) candidates(ctx context.Context, v view, now time.Time) ([]int64
 		return k.assigned(ctx, a, v, now)
 	}
 	ahead := time.Duration(0)
-	if k.sharesMachine(v) {
-		ahead = k.opts.LeastAhead // where every lease begins
+	if k.sharesMachine(v.own) {
+		ahead = k.opts.LeastAhead // no generator begins before
 	}
 	ids, first := unused(v, 0, k.max, now, ahead)
 	if len(ids) == 0 {

@@ -58,6 +58,9 @@ func (k *Keeper) resume() *heldLease {
 	record := Record{Worker: s.Worker, Instance: s.Instance, Term: s.Term, Horizon: s.Horizon.Time, Layouts: s.Layouts, Incarnation: s.Incarnation}
 	h := k.newHeldLease(record, nil, s.Mark.Time)
 	h.fromFile = true
+	if k.sharesMachine(s.Incarnation == "") {
+		h.lease.shared = unixMilli(k.clock.milli())
+	}
 	h.horizon.store(limit)
 	h.losses.continued(limit, record)
 	return h
@@ -135,7 +138,7 @@ func (k *Keeper) claim(ctx context.Context, v view) (*heldLease, error) {
 		return nil, fmt.Errorf("%w: it is %v ahead of the worker registry's, and a lease must not reach so far: set the clock",
 			ErrClockOff, now.Sub(v.registry))
 	}
-	if k.sharesMachine(v) {
+	if k.sharesMachine(v.own) {
 		horizon = horizon.Add(min(k.opts.MaxAhead, k.opts.Horizon)) // generators begin so far ahead
 	}
 	if b := k.pending; b != nil && b.won(v.records[b.next.Worker]) && k.lock(b.next.Worker) == nil {
@@ -202,15 +205,19 @@ func (k *Keeper) announce(b bid) error {
 func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 	k.losses.claimed(v, got)
 	h := k.newHeldLease(got, &b.old, b.old.Horizon)
-	if k.sharesMachine(v) {
+	if k.sharesMachine(v.own) {
 		h.lease.shared = unixMilli(k.clock.milli())
 	}
 	return h
 }
 
 // sharesMachine reports whether processes of this machine with other registries can have had a
-// worker ID until now.
-func (k *Keeper) sharesMachine(v view) bool { return k.opts.Lock != nil && v.own }
+// worker ID until now. Own is whether the keeper's registry has no server. An assigned worker ID is
+// the operator's to keep apart.
+func (k *Keeper) sharesMachine(own bool) bool {
+	_, assigned := k.reg.(Assigner)
+	return k.opts.Lock != nil && own && !assigned
+}
 
 // A bid is one swap that claims a worker ID. Its outcome may be unknown. No other bid has
 // the instance in next, so it may be repeated as it is, and its record told from all others.

@@ -411,3 +411,23 @@ func TestAskErrors(t *testing.T) {
 		t.Errorf("the caller's time limit: %v", got)
 	}
 }
+
+// Only a registry without a server leaves a worker ID to processes that it knows nothing of, and only
+// if it chooses the worker ID.
+func TestSharesMachine(t *testing.T) {
+	for _, tt := range []struct {
+		reg       Registry
+		lock, own bool
+		want      bool
+	}{
+		{&scripted{}, true, true, true}, {&scripted{}, true, false, false}, {&scripted{}, false, true, false}, {assigner{}, true, true, false},
+	} {
+		k := stillKeeper(t, Options{})
+		if k.reg = tt.reg; tt.lock {
+			k.opts.Lock = only(0)
+		}
+		if got := k.sharesMachine(tt.own); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}

@@ -41,8 +41,9 @@ func (l *Lease) Worker() int64 { return l.worker }
 func (l *Lease) Floor() time.Time { return time.UnixMilli(l.floor) }
 
 // Shared returns until when another process of this machine may have had the worker ID, from a
-// registry of its own; the zero Time: none had. A user that runs ahead of the clock begins later by
-// the most that it does, because the user of that process ran ahead as well.
+// registry of its own; the zero Time: none had, or all have this registry. A user that runs ahead of
+// the clock begins later by the most that it does, because the user of that process may have run as
+// far ahead.
 func (l *Lease) Shared() time.Time { return timeOf(l.shared) }
 
 // Limit returns the first time that may not be issued yet. It only grows.
@@ -64,7 +65,8 @@ func (l *Lease) Need(until time.Time) {
 // A LeaseUser issues times under a lease. Its methods are called by one goroutine at a
 // time, while others issue.
 type LeaseUser interface {
-	// Begin has the user issue under l from now on. It is sealed when Begin is called.
+	// Begin has the user issue under l from now on, from its floor on and after [Lease.Shared]. The
+	// user is sealed when Begin is called.
 	Begin(l *Lease)
 
 	// Seal ends issuing under the present lease, for good and before it returns: a concurrent
