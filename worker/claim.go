@@ -212,8 +212,8 @@ func (k *Keeper) enter(v view, b bid, got Record) *heldLease {
 }
 
 // sharesMachine reports whether processes of this machine with other registries can have had a
-// worker ID until now. Own is whether the keeper's registry has no server. An assigned worker ID is
-// the operator's to keep apart.
+// worker ID until now. Own is whether the keeper's registry has no clock, or may have none. An
+// assigned worker ID is the operator's to keep apart.
 func (k *Keeper) sharesMachine(own bool) bool {
 	_, assigned := k.reg.(Assigner)
 	return k.opts.Lock != nil && own && !assigned
