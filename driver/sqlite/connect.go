@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -54,7 +53,10 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 		return conn, nil
 	}
 	if err == nil {
-		err = cmp.Or(checkUsers(ctx, conn, path), checkSettled(path))
+		err = checkSettled(path) // first, as the check of users removes a log that comes meanwhile
+	}
+	if err == nil {
+		err = checkUsers(ctx, conn, path)
 	}
 	sqlstore.Discard(conn)
 	if err != nil {
@@ -66,7 +68,7 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 // checkUsers reports a process that has the file open without its log and shared memory: it came by
 // another name, or somebody removed those files and it is about to notice. SQLite locks the file
 // itself, under any name, while a process has it open. An exclusive lock needs neither log nor shared
-// memory, so the attempt leaves neither behind.
+// memory, so the attempt leaves neither behind: SQLite removes the log by its name at the end.
 func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
 	if codeOf(err) == codeBusy {

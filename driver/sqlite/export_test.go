@@ -1,4 +1,7 @@
 package sqlite
 
-// SettleTime is for tests.
-var SettleTime = &settleTime
+// For tests.
+var (
+	SettleTime = &settleTime
+	Connect    = connect
+)

@@ -1,6 +1,9 @@
 package sqlite_test
 
 import (
+	"context"
+	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,5 +52,28 @@ func TestSQLiteComesBeforeItsLog(t *testing.T) {
 	ranges.Add(last.Range)
 	if err := ranges.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The check for other users opens the database. SQLite would then remove a log that comes during
+// the check, so a database that came just now is left alone.
+func TestSQLiteIsNotOpenedBeforeItsLog(t *testing.T) {
+	defer func(before time.Duration) { *sqlite.SettleTime = before }(*sqlite.SettleTime)
+	*sqlite.SettleTime = time.Minute
+	path := newSQLite(t, order)
+	if _, err := openSQLite(t, path).Advance(t.Context(), "order", 5); err != nil { // a user, which the check would find
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // the clock of files is a coarse one
+	rename(t, path, path+".moved")
+	db, err := sql.Open("sqlite", "file:"+path+".moved")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := sqlite.Connect(ctx, db); err == nil || !strings.Contains(err.Error(), "without its log") {
+		t.Errorf("%v, want a database that is not opened yet", err)
 	}
 }
