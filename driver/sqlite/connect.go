@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,8 +18,9 @@ const busyTimeout = 5 * time.Second
 // errElsewhere: another process uses the database with another log than the one next to it.
 var errElsewhere = errors.New("it is used with another log")
 
-// errUnsettled: the database came to its name just now, and its log may follow.
-var errUnsettled = errors.New("it came to its name less than a second ago, without its log")
+// errUnsettled: the database came to its name just now. Its log may follow, and a server that uses
+// another file of that name may not have noticed.
+var errUnsettled = errors.New("it came to its name less than two seconds ago")
 
 // connect returns a connection to the file of db that shares the log and the locks of
 // all other users of the file.
@@ -47,13 +49,10 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	}
 	path, err := mainPath(ctx, conn)
 	if err == nil && path != "" {
-		err = checkNames(path)
+		err = cmp.Or(checkNames(path), checkSettled(path), checkLog(path))
 	}
-	if err == nil && (path == "" || haveCompanions(path)) {
+	if err == nil && (path == "" || countCompanions(path) == len(companions)) {
 		return conn, nil
-	}
-	if err == nil {
-		err = checkSettled(path) // first, as the check of users removes a log that comes meanwhile
 	}
 	if err == nil {
 		err = checkUsers(ctx, conn, path)
@@ -65,10 +64,23 @@ func checkedConn(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	return db.Conn(ctx)
 }
 
+// checkLog reports a log without a database. SQLite would remove it, and it may be in use.
+func checkLog(path string) error {
+	if countCompanions(path) == 0 { // looked for first: SQLite makes them for a database that is not empty
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return nil // a missing file shows at the first use
+	}
+	return fmt.Errorf("the database file %s is empty, and %[1]s-wal or %[1]s-shm belongs to another one: stop every server, "+
+		"and move these files to their database or away", path)
+}
+
 // checkUsers reports a process that has the file open without its log and shared memory: it came by
 // another name, or somebody removed those files and it is about to notice. SQLite locks the file
-// itself, under any name, while a process has it open. An exclusive lock needs neither log nor shared
-// memory, so the attempt leaves neither behind: SQLite removes the log by its name at the end.
+// itself, under any name, while a process has it open. An exclusive lock needs no shared memory. The
+// log that it may make goes when the connection closes, by its name.
 func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	_, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
 	if codeOf(err) == codeBusy {
@@ -78,11 +90,12 @@ func checkUsers(ctx context.Context, conn *sql.Conn, path string) error {
 	return nil // other problems, such as a read-only file, show at the first use
 }
 
-func haveCompanions(path string) bool {
+// countCompanions counts the files next to the database.
+func countCompanions(path string) (n int) {
 	for _, suffix := range companions {
-		if _, err := os.Stat(path + suffix); err != nil {
-			return false
+		if _, err := os.Stat(path + suffix); err == nil {
+			n++
 		}
 	}
-	return true
+	return n
 }

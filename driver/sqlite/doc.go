@@ -22,9 +22,9 @@
 // The store notices a moved, removed or replaced file after the next COMMIT, before it answers, and
 // at the latest after a second. The answers are then errors. The same holds for the files next to
 // it. Stop every server before you put a backup in place, and raise every counter afterwards.
-// A database that came to its name without its log is opened a second later (Linux), because the log
-// may follow. One that follows even later replaces the log that the first server then begins, with all
-// commits in it: IDs come twice.
+// A database that came to its name is opened two seconds later (Linux), because its log may follow. One
+// that follows even later replaces the log that the first server then begins, with all commits in it,
+// or is removed by it: IDs come twice. A copy into the file under that name (cp) is not noticed.
 //
 // SQLite keeps the log and the locks in files next to the database's name. Processes with two names
 // for one file do not see each other's commits. So the store refuses a file with several hard links

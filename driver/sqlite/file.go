@@ -136,12 +136,13 @@ func (p location) check(path string) error {
 	return nil
 }
 
-// settleTime is how long a database without its log has to be in its place before it is opened: mv
-// moves a folder's files one after the other, the database before its log. The first server to open it
-// would begin another log, which the old one then replaces, with all commits in it.
-var settleTime = time.Second
+// settleTime is how long a database has to be in its place before it is opened. mv moves a folder's
+// files one after the other, the database before its log: the first server to open it would begin
+// another log, which the old one then replaces, with all commits in it. And the log may be in use for
+// the file that was here before, by a server that notices after checkInterval.
+var settleTime = 2 * checkInterval
 
-// checkSettled reports that a database without its log came to its name just now.
+// checkSettled reports that a database came to its name just now.
 func checkSettled(path string) error {
 	p, err := locate(path)
 	if err == nil && p.unsettled(time.Now()) {
@@ -150,8 +151,8 @@ func checkSettled(path string) error {
 	return err
 }
 
-// unsettled reports a rename or a copy less than settleTime ago. A write, such as the last one of a
-// server that stopped, changes both times.
+// unsettled reports a rename, or a copy that kept the time of the last write, less than settleTime
+// ago. A write, such as the last one of a server that stopped, changes both times.
 func (p location) unsettled(now time.Time) bool {
 	age := now.Sub(p.changed)
 	return p.changed.After(p.written) && age >= 0 && age < settleTime

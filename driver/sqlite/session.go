@@ -52,13 +52,13 @@ func (s *session) prepare(file string, t table) (err error) {
 	if err := checkFormat(s.Context, s.conn, t); err != nil {
 		return err
 	}
-	if err := quickCheck(s.Context, s.conn); err != nil {
-		return err
-	}
 	if err := useWAL(s.Context, s.conn); err != nil { // a copy made by VACUUM INTO is in another mode
 		return err
 	}
-	if s.file, err = findFile(s.Context, s.conn, file); err != nil {
+	if s.file, err = findFile(s.Context, s.conn, file); err != nil { // soon, as another log may come to its name
+		return err
+	}
+	if err := quickCheck(s.Context, s.conn); err != nil {
 		return err
 	}
 	if t.Identified {
@@ -139,8 +139,9 @@ func (s *session) drop() {
 	}
 	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // fails without an open transaction
 	if s.file.info != nil && s.file.check() != nil {
-		// A process that opens the file by its new name, or with a new log, does not see this log.
-		_, _ = s.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")
+		// A process that opens the file by its new name, or with a new log, does not see this log. And
+		// SQLite leaves it here, where another file, or this one with later commits, may come.
+		_, _ = s.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	}
 	sqlstore.Discard(s.conn)
 }
