@@ -371,6 +371,29 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
+// A leader of which a part has ended hands over, though its heartbeats go on.
+func TestFailedLeaderHandsOver(t *testing.T) {
+	t.Parallel()
+	all := nodes(t, 3)
+	grow(t, all)
+	awaitVotes(t, all[0])
+	leader := slices.IndexFunc(all, func(n *node) bool { return n.member.Stats().IsLeader })
+	if leader < 0 {
+		t.Fatal("no leader")
+	}
+	all[leader].member.Fail(errors.New("the disk is full"))
+	other := all[(leader+1)%3]
+	await(t, "another leader", func() error {
+		for _, m := range status(t, other).Members {
+			if m.Leader && m.Address != all[leader].addr {
+				return nil
+			}
+		}
+		return errors.New("the failed member leads")
+	})
+	write(t, other, "12")
+}
+
 // A call without a leader fails at once, so that the next one is not late.
 func TestNoQuorum(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,8 @@ func (t TLS) info() transport.TLSInfo {
 	return transport.TLSInfo{CertFile: t.Cert, KeyFile: t.Key, TrustedCAFile: t.CA, ClientCertAuth: t.CA != "", SkipClientSANVerify: true}
 }
 
-// client returns the encryption of requests to peers; nil without certificates.
+// client returns the encryption of requests to peers, which reads the certificate at each handshake;
+// nil without certificates.
 func (t TLS) client() (*tls.Config, error) {
 	if t.CA == "" {
 		return nil, nil
@@ -105,11 +106,14 @@ func (t TLS) client() (*tls.Config, error) {
 	if !roots.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("%s has no certificate", t.CA)
 	}
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
+	own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		return &cert, err
+	}
+	if _, err := own(nil); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: own}, nil
 }
 
 // OwnAddress returns the one of peers that this machine has, by its interfaces; "" unless exactly one

@@ -103,14 +103,14 @@ func (m *Member) newDiskWatch() *diskWatch {
 	}
 }
 
-// otherVoters returns the other members with a vote that answer.
+// otherVoters returns the other members with a vote that answer and have not left the cluster.
 func (m *Member) otherVoters(ctx context.Context) (all []voter) {
 	server := m.running()
 	for _, other := range server.Cluster().Members() {
 		if other.ID == server.MemberID() || other.IsLearner {
 			continue
 		}
-		if status, err := m.status(ctx, addressOf(other)); err == nil && status.Member == other.ID.String() {
+		if status, err := m.status(ctx, addressOf(other)); err == nil && !status.Failed && status.Member == other.ID.String() {
 			all = append(all, voter{other.ID, addressOf(other), time.Duration(status.Sync * float64(time.Second))})
 		}
 	}

@@ -186,7 +186,7 @@ func (c caller) askStart(ctx context.Context, peer string, id identity) (answer 
 // checkStart refuses the start of an added member unless it is the first: the directory may be a copy
 // from before that. It asks for the start again, because peers that lag know of none.
 func (m *Member) checkStart() error {
-	if err := m.checkPeers(); err != nil {
+	if err := m.checkPeers(m.named()); err != nil {
 		return err
 	}
 	members, err := m.askMembers()
@@ -203,16 +203,11 @@ func (m *Member) checkStart() error {
 	return err
 }
 
-// checkPeers asks the named peers whether this member is still of their cluster, and how far its log
-// must reach, and notes how far theirs do. Nobody may answer at its own address. Silent peers decide
-// nothing.
-func (m *Member) checkPeers() error {
+// checkPeers asks peers whether this member is still of their cluster, and how far its log must reach,
+// and notes how far theirs do. This member must not be one of them. Silent peers decide nothing.
+func (m *Member) checkPeers(peers []string) error {
 	ctx, cancel := context.WithTimeout(m.ctx, dialTimeout)
 	defer cancel()
-	peers := m.config.Peers
-	if !slices.Contains(peers, m.id.Address) {
-		peers = append(slices.Clone(peers), m.id.Address)
-	}
 	statuses := make([]Status, len(peers))
 	refused := make([]error, len(peers))
 	var wg sync.WaitGroup
@@ -231,6 +226,14 @@ func (m *Member) checkPeers() error {
 		}
 	}
 	return cmp.Or(refused...)
+}
+
+// named returns the addresses that the configuration names, and that of this member.
+func (m *Member) named() []string {
+	if slices.Contains(m.config.Peers, m.id.Address) {
+		return m.config.Peers
+	}
+	return append(slices.Clone(m.config.Peers), m.id.Address)
 }
 
 func (m *Member) checkPeer(peer string, status *Status) error {
@@ -297,7 +300,15 @@ func (m *Member) membersOf(ctx context.Context, peer string) (members []*members
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return members, m.ask(ctx, http.MethodGet, peer, "/members", nil, &members)
+	status, err := m.status(ctx, peer)
+	if err != nil {
+		return nil, err
+	}
+	if status.Failed {
+		return nil, fmt.Errorf("peer %s has left the cluster", peer)
+	}
+	err = m.ask(ctx, http.MethodGet, peer, "/members", nil, &members)
+	return members, err
 }
 
 func memberIDs(members []*membership.Member) (ids []types.ID) {

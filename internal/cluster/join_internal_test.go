@@ -17,7 +17,11 @@ func TestNewMemberWaitsForLaggingPeer(t *testing.T) {
 	var members []*membership.Member
 	asked := make([]int, 2)
 	for i := range asked {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == pathMembers {
+				_ = json.NewEncoder(w).Encode(Status{})
+				return
+			}
 			its := members
 			if asked[i]++; i == 1 && asked[i] < 4 {
 				its = members[:2]

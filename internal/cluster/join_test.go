@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -45,6 +46,28 @@ func TestTakenPortCostsNoStart(t *testing.T) {
 	t.Parallel()
 	all := nodes(t, 2)
 	failedStart(t, all)
+	all[1].mustStart(t)
+}
+
+// Neither does one that could not make its log.
+func TestLogThatCannotBeMadeCostsNoStart(t *testing.T) {
+	t.Parallel()
+	all := nodes(t, 2)
+	all[0].mustStart(t)
+	add(t, all[0], all[1])
+	if err := os.Mkdir(all[1].config.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(all[1].config.Dir, "member")
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[1].start(t); err == nil || errors.Is(err, hint.ErrEmptied) {
+		t.Fatalf("a start without a log: %v", err)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
 	all[1].mustStart(t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -162,6 +163,7 @@ func (m *Member) start() (err error) {
 	m.work.Go(func() { every(m.ctx, m.failed, time.Second, func() { m.promote(server) }) })
 	m.work.Go(func() { m.upkeep(server) })
 	m.work.Go(func() { m.disk.run(m.ctx, m.failed) })
+	m.work.Go(func() { m.abdicate(server) })
 	m.awaitLeader(server)
 	return nil
 }
@@ -205,7 +207,7 @@ func (m *Member) checkLog() error {
 			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
 		}
 		m.last = lastIndex(m.config.Dir)
-		return m.checkPeers()
+		return m.checkPeers(m.named())
 	case stateAdded:
 		if log {
 			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
@@ -226,7 +228,20 @@ func (m *Member) confirm(server *etcdserver.EtcdServer) error {
 		return fmt.Errorf("%w: the log in %s is of member %s of cluster %s, not of member %s of cluster %s", hint.ErrOtherCluster,
 			m.config.Dir, member, cluster, m.id.ID, m.id.Cluster)
 	}
+	if err := m.checkPeers(m.unnamed(server)); err != nil {
+		return err
+	}
 	return m.checkRecords(server)
+}
+
+// unnamed returns the addresses of other members that the configuration does not name.
+func (m *Member) unnamed(server *etcdserver.EtcdServer) (addresses []string) {
+	for _, other := range server.Cluster().Members() {
+		if addr := addressOf(other); other.ID != server.MemberID() && !slices.Contains(m.config.Peers, addr) {
+			addresses = append(addresses, addr)
+		}
+	}
+	return addresses
 }
 
 func (m *Member) listen(addr string) (net.Listener, error) {
@@ -246,7 +261,8 @@ func (m *Member) newServer(founder bool) (*etcdserver.EtcdServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.id.State == stateAdded {
+	added := m.id.State == stateAdded
+	if added {
 		m.id.State = stateStarted
 		if err := m.id.write(m.config.Dir); err != nil {
 			return nil, err
@@ -261,12 +277,17 @@ func (m *Member) newServer(founder bool) (*etcdserver.EtcdServer, error) {
 		server, err := etcdserver.NewServer(c)
 		done <- result{server, err}
 	}()
+	var r result
 	select {
-	case r := <-done:
-		return r.server, r.err
+	case r = <-done:
 	case <-m.failed:
-		return nil, m.failure()
+		r.err = m.failure()
 	}
+	if r.err != nil && added && !hasLog(m.config.Dir) {
+		m.id.State = stateAdded // nothing has started
+		r.err = errors.Join(r.err, m.id.write(m.config.Dir))
+	}
+	return r.server, r.err
 }
 
 // The settings of etcd that Leaf chooses. The others elect a new leader after a second of silence.
@@ -418,6 +439,29 @@ func every(ctx context.Context, failed <-chan struct{}, interval time.Duration, 
 			do()
 		}
 	}
+}
+
+// abdicate hands leadership over after this member has failed. etcd has stopped a part of itself then:
+// its heartbeats go on, and a leader that applies nothing compacts nothing and lets nobody join.
+func (m *Member) abdicate(server *etcdserver.EtcdServer) {
+	select {
+	case <-m.failed:
+	case <-m.ctx.Done():
+		return
+	}
+	every(m.ctx, nil, time.Second, func() {
+		if server.Leader() != server.MemberID() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(m.ctx, callTimeout)
+		defer cancel()
+		for _, heir := range m.otherVoters(ctx) {
+			if server.MoveLeader(ctx, uint64(server.MemberID()), uint64(heir.id)) == nil {
+				m.config.Logger.Warn("this server has left the cluster and was its leader, so it has handed over", "to", heir.addr)
+				return
+			}
+		}
+	})
 }
 
 // promote gives learners a vote once they have caught up. Only the leader knows that.

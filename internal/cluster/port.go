@@ -82,6 +82,7 @@ func (m *Member) serveStatus(w http.ResponseWriter, r *http.Request) {
 		Token:   m.id.Token,
 		Member:  server.MemberID().String(),
 		Now:     time.Now(),
+		Failed:  m.failure() != nil,
 
 		LastEntry: m.lastEntry(server),
 		Database:  m.database(server),

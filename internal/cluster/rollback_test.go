@@ -79,10 +79,15 @@ func TestRolledBackMemberIsRefused(t *testing.T) {
 	if err := all[1].start(t); !errors.Is(err, hint.ErrRolledBack) {
 		t.Fatalf("a member with an older copy of its directory started (%v), and a linearizable read returns %q after 200 was acknowledged", err, read(t, all[2]))
 	}
+	unnamed := *all[1]
+	unnamed.config.Dir, unnamed.config.Peers = copyDir(t, all[1]), []string{all[1].addr} // etcd locks the log until the process ends
+	if err := unnamed.start(t); !errors.Is(err, hint.ErrRolledBack) {
+		t.Fatalf("a member with an older copy started, which names itself alone: %v", err)
+	}
 	stop(t, all[2])
 	all[1].mustStart(t) // no other member answers
 	other := *all[2]
-	other.config.Dir = copyDir(t, all[2]) // etcd locks the log until the process ends
+	other.config.Dir = copyDir(t, all[2])
 	if err := other.start(t); !errors.Is(err, hint.ErrRolledBack) {
 		t.Fatalf("a member started next to one with an older copy of its directory: %v", err)
 	}

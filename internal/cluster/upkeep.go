@@ -36,7 +36,7 @@ type Database struct {
 func (d Database) isFull(quota int64) bool { return d.Size >= quota/5*4 }
 
 // isWasteful reports whether a defragmentation makes room: the file is then no longer full.
-func (d Database) isWasteful(quota int64) bool { return d.isFull(quota) && d.Used <= d.Size/4*3 }
+func (d Database) isWasteful(quota int64) bool { return d.isFull(quota) && d.Used <= quota/4*3 }
 
 func (m *Member) database(server *etcdserver.EtcdServer) Database {
 	if m.copying.Load() { // etcd answers no such question meanwhile
@@ -115,7 +115,7 @@ func (m *Member) makeRoom(server *etcdserver.EtcdServer) error {
 		if err != nil { // it raises the alarm again if it comes back full
 			continue
 		}
-		if !other.IsLearner {
+		if !other.IsLearner && !status.Failed {
 			heir = other.ID
 		}
 		if status.Database.isWasteful(m.config.Quota) {

@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +11,39 @@ import (
 
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
+
+// A full file is made smaller wherever that ends the state of being full.
+func TestIsWasteful(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[Database]bool{{Size: 79, Used: 10}: false, {Size: 80, Used: 75}: true, {Size: 85, Used: 70}: true, {Size: 100, Used: 76}: false} {
+		if got := d.isWasteful(100); got != want {
+			t.Errorf("%+v: %v, want %v", d, got, want)
+		}
+	}
+}
+
+// A renewed certificate is that of the next request.
+func TestClientReadsItsCertificateAgain(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	files := TLS{CA: filepath.Join(folder, "ca.pem"), Cert: filepath.Join(folder, "h1.pem"), Key: filepath.Join(folder, "h1-key.pem")}
+	if err := Certify(folder, []string{"h1"}); err != nil {
+		t.Fatal(err)
+	}
+	encryption, err := files.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err1 := encryption.GetClientCertificate(nil)
+	err2 := errors.Join(os.Remove(files.Cert), os.Remove(files.Key), Certify(folder, []string{"h1"}))
+	after, err3 := encryption.GetClientCertificate(nil)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(before.Certificate[0], after.Certificate[0]) {
+		t.Error("the certificate is the old one")
+	}
+}
 
 // Pages that a compaction freed in a full database count as unused though nobody writes afterwards.
 func TestFreedPagesOfAFullDatabaseCount(t *testing.T) {

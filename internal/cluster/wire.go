@@ -34,6 +34,7 @@ type Status struct {
 	Member  string       `json:"member"`  // that answered
 	Leader  string       `json:"leader"`  // "": none
 	Removed bool         `json:"removed"` // the member of the request was removed
+	Failed  bool         `json:"failed"`  // the member has left the cluster, and knows nothing new
 	Members []MemberInfo `json:"members"`
 
 	LastEntry uint64 `json:"last_entry"` // that its log has, at least
