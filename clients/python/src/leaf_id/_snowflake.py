@@ -39,9 +39,9 @@ class Snowflake:
         watch(self)
 
     def _begin(self) -> None:
+        self._lease: Optional[WorkerLease] = None
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # another lease, a later limit, or the end
-        self._lease: Optional[WorkerLease] = None
         self._error: Optional[LeafError] = None  # why there is no lease
         self._claimer: Optional[threading.Thread] = None  # the latest one
 
@@ -68,6 +68,7 @@ class Snowflake:
     def _take(self, lease: WorkerLease) -> None:
         layout = lease.layout
         first = -(-(max(lease.floor, layout.epoch) - layout.epoch) // layout.tick_ms)
+        self._lease = None  # an interruption leaves no lease, rather than the one before with an earlier tick
         self._tick, self._sequence = first - 1, (1 << layout.sequence_bits) - 1  # the next ID is of the first whole tick
         self._lease = lease
 

@@ -88,28 +88,27 @@ class Stock:
 
     def __init__(self, tag: str, options: StockOptions, source: Source, on_unknown: Callable[[], None]) -> None:
         self.tag, self._options, self._source, self._on_unknown = tag, options, source, on_unknown
-        self._begin()
+        self._begin(None)
         watch(self)
 
-    def _begin(self) -> None:
+    def _begin(self, over: Optional[LeafError]) -> None:
         """Begins without IDs; what a parent process had stays the parent's."""
-        self._lock = threading.Lock()
-        self._stopped = threading.Condition(self._lock)  # the refill should stop, or has stopped
-        self._next = self._end = self._due = 0  # the current range, and the ID from which on a caller looks at the stock
+        self._due = 0  # the ID from which on a caller looks at the stock
+        self._end = self._next = 0  # the current range; it is drained if _next >= _end
         self._grant: Optional[Grant] = None
         self._queue: Deque[Grant] = deque()  # what follows
+        self._over = over  # why no ID will ever be issued again
+        self._lock = threading.Lock()
+        self._stopped = threading.Condition(self._lock)  # the refill should stop, or has stopped
         self._waiters: List[Waiter] = []
         self._health = StoreHealth()
         self._refilling = self._closing = False
-        self._over: Optional[LeafError] = None  # why no ID will ever be issued again
         self._issued_before_end = 0
         self._step = self._grants = self._granted = self._returned = self._failures = 0
         self._use: Optional[RecentUse] = None  # None: no more than a step was issued yet
 
     def forked(self) -> None:
-        over, closing = self._over, self._closing
-        self._begin()
-        self._over = over or (LeafError("the client is closed", reason="CLOSED") if closing else None)
+        self._begin(self._over or (LeafError("the client is closed", reason="CLOSED") if self._closing else None))
 
     def try_next(self) -> Optional[int]:
         """Returns the next ID if one is in memory."""
@@ -118,7 +117,7 @@ class Stock:
             if got < self._due:
                 self._next = got + 1
                 return got
-            if self._next == self._end and not self._pop():
+            if self._next >= self._end and not self._pop():
                 self._start_refill()
                 return None
             got = self._next
@@ -186,15 +185,15 @@ class Stock:
         """Gives a caller what it may have, and reports whether that is all."""
         while waiter.left > 0:
             here = self._end - self._next
-            if here == 0:
+            if here <= 0:
                 if not self._pop():
                     return False
                 continue
             if waiter.left > here and not self._affords(waiter):
                 return False
-            n = min(waiter.left, here)
-            waiter.add(self._next, n)
-            self._next += n
+            n, start = min(waiter.left, here), self._next
+            self._next = start + n  # before the caller has them: an interruption loses IDs
+            waiter.add(start, n)
             if self._next > self._due:
                 self._look()
         return True
@@ -223,13 +222,19 @@ class Stock:
         self._waiters = []
 
     def _pop(self) -> bool:
-        """Makes the next range current; the current one is drained."""
+        """Makes the next range current; the current one is drained. An exception of a signal handler
+        between any two steps leaves a drained range, or the next one."""
         if not self._queue:
             return False
-        self._grant = grant = self._queue.popleft()
-        self._next, self._end = grant.start, grant.end
+        grant = self._queue.popleft()
         size = grant.end - grant.start
-        self._due = grant.start + max(0, min(size // 10 + 1, size - 1))
+        due = grant.start + max(0, min(size // 10 + 1, size - 1))
+        self._due = 0
+        self._end = 0
+        self._grant = grant
+        self._next = grant.start
+        self._end = grant.end
+        self._due = due
         return True
 
     def _look(self) -> None:
@@ -365,7 +370,7 @@ class Stock:
         self._issued_before_end = self._issued()
         self._over = error
         self._queue.clear()
-        self._end = self._due = self._next
+        self._due = self._end = 0
         self._fail_waiters(error)
         self._stopped.notify_all()
         return rest, last
@@ -377,7 +382,7 @@ class Stock:
         return again(cause, f"{prefix}: {cause}", cause.reason if cause.reason in TOLD else "EXHAUSTED")
 
     def _stock(self) -> int:
-        return self._end - self._next + sum(g.end - g.start for g in self._queue)
+        return max(0, self._end - self._next) + sum(g.end - g.start for g in self._queue)
 
     def _issued(self) -> int:
         return self._issued_before_end if self._over is not None else self._granted - self._stock()
