@@ -1,8 +1,10 @@
 """What the scenarios leave out. LEAF_URL is a server with the tag "order"."""
 
 import asyncio
+import ctypes
 import os
 import pathlib
+import signal
 import tempfile
 import threading
 import unittest
@@ -10,6 +12,7 @@ import unittest
 from leaf_id import AsyncLeafClient, LeafClient, LeafError
 
 URL = os.environ["LEAF_URL"]
+fork_in_c = ctypes.PyDLL(None).fork
 
 
 class Client(unittest.TestCase):
@@ -37,13 +40,55 @@ class Client(unittest.TestCase):
         self.assertEqual(len(every), 8 * 3000 + 2 * 300 * 17 + 5 * 50)
         self.assertEqual(len(set(every)), len(every))
 
-    def fork(self, client):
+    def test_fork_in_c(self):
+        """A child of a fork that runs no hooks of Python, such as uWSGI's, takes IDs of its own, whatever other
+        threads did at the fork."""
+        with LeafClient(URL, wait=20) as client:
+            seen = [client.next("order")]
+            seen.extend(i for r in client.take("order", 20) for i in r)
+            stock = client.stock("order")
+            with client._lock, stock._lock, client._servers._lock:
+                children = [self.fork(client, fork_in_c) for _ in range(2)]
+            seen.extend(client.next("order") for _ in range(100))
+            for child in children:
+                seen.extend(child())
+            self.assertEqual(len(seen), 221)
+            self.assertEqual(len(set(seen)), 221)
+
+    def test_fork_in_c_and_connections(self):
+        """Such a child shares no connection with its parent."""
+        read, write = os.pipe()
+        with LeafClient(URL) as client, os.fdopen(read) as pipe:
+            (server,) = client._servers._all
+
+            def ports():
+                ids.next()
+                return [connection.sock.getsockname()[1] for _, connection in server.idle]
+
+            ids = client.ordered("segment", "order")
+            (port,) = ports()
+            child = fork_in_c()
+            if child == 0:
+                status = 1
+                try:
+                    signal.alarm(60)
+                    os.write(write, repr(ports()).encode())
+                    status = 0
+                finally:
+                    os._exit(status)
+            os.close(write)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertNotIn(str(port), pipe.read())
+            self.assertEqual(ports(), [port])
+
+    def fork(self, client, fork=os.fork):
         """Has a child take 50 IDs, and returns how to get them."""
         read, write = os.pipe()
-        child = os.fork()
+        child = fork()
         if child == 0:
             status = 1
             try:
+                signal.alarm(60)  # ends a child that hangs
                 os.write(write, " ".join(str(client.next("order")) for _ in range(50)).encode())
                 client.close()
                 status = 0

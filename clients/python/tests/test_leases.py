@@ -1,6 +1,7 @@
 """Runs against the server at LEAF_URL, and against servers of its own made from LEAF_BIN."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -57,10 +58,10 @@ class Server:
 class Child:
     """A child of a fork, which runs a function and passes lines on to its parent."""
 
-    def __init__(self, test, run):
+    def __init__(self, test, run, fork=os.fork):
         self.test = test
         read, write = os.pipe()
-        self.process = os.fork()
+        self.process = fork()
         if self.process == 0:
             status = 1
             try:
@@ -271,6 +272,26 @@ class Leases(unittest.TestCase):
         g.close()
         self.assertEqual(len(theirs), 100)
         self.assertFalse(set(mine) & set(theirs))
+
+    def test_fork_in_c(self):
+        """A child of a fork that runs no hooks of Python claims a lease of its own, and leaves its parent's alone."""
+        fork = ctypes.PyDLL(None).fork
+        with Snowflake([URL], pool("py-fork-c", worker=2), wait=20) as g:
+            mine = [g.next() for _ in range(100)]
+
+            def take(say):
+                say(" ".join(str(g.next()) for _ in range(100)))
+                g.close()
+
+            with g._lock, Child(self, lambda _: g.close(), fork):
+                pass
+            with g._lock:
+                child = Child(self, take, fork)
+            with child:
+                mine += [g.next() for _ in range(100)]
+                theirs = [int(i) for i in child.line().split()]
+            self.assertEqual((len(theirs), len(set(mine + theirs))), (100, 300))
+            self.assertNotEqual(g.layout.decode(theirs[0]).worker, g.lease.worker)
 
     def test_fork_without_free_worker_id(self):
         """Calls of a child wait, and fail as those of its parent would. They all share one claim at a time."""

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
+from . import _fork
 from ._errors import LeafError, invalid
-from ._fork import watch
 from ._servers import Call, Server, Servers, connect
 from ._stock import Grant, Stock, StockOptions, TagStats
 
@@ -25,7 +25,7 @@ class ServerSource:
         self._places = threading.BoundedSemaphore(64)  # calls under way
         self._latest: Dict[str, str] = {}  # tag to the version of its latest grant
         self._store = ""  # identity of the servers' store
-        watch(self)
+        _fork.watch(self)
 
     def forked(self) -> None:
         self._places = threading.BoundedSemaphore(64)
@@ -170,7 +170,7 @@ class LeafClient:
         self._unknown: Dict[str, float] = {}  # tag to when it may be asked for again
         self._lock = threading.Lock()
         self._closed = False
-        watch(self)
+        _fork.watch(self)
 
     def forked(self) -> None:
         self._lock = threading.Lock()
@@ -178,6 +178,7 @@ class LeafClient:
     def stock(self, tag: str) -> Stock:
         stock = self._stocks.get(tag)
         if stock is None or self._unknown:
+            _fork.check()  # a stock does so itself
             with self._lock:
                 stock = self._known(tag)
                 if stock is None:
@@ -222,6 +223,7 @@ class LeafClient:
 
     def stats(self) -> List[TagStats]:
         """Describes each tag in use."""
+        _fork.check()
         with self._lock:
             stocks = list(self._stocks.values())
         return sorted((s.stats() for s in stocks), key=lambda s: s.tag)
@@ -229,6 +231,7 @@ class LeafClient:
     def close(self) -> None:
         """Gives unused IDs back and ends the connections. Later calls fail. IDs that another program has
         taken some behind are lost."""
+        _fork.check()
         with self._lock:
             if self._closed:
                 return

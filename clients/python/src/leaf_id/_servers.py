@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, TypeVar, Union
 
+from . import _fork
 from ._errors import LeafError, again, invalid
-from ._fork import watch
 from ._url import parse_servers
 
 T = TypeVar("T")
@@ -114,9 +114,10 @@ class Servers:
         self._active = random.randrange(len(urls))  # so that not all programs begin with the first
         self._lock = threading.Lock()
         self._closed = False
-        watch(self)
+        _fork.watch(self)
 
     def close(self) -> None:
+        _fork.check()
         self._closed = True
         with self._lock:
             for server in self._all:
@@ -133,6 +134,7 @@ class Servers:
 
     def repeat(self, request: Request[T], hedged: bool = False) -> T:
         """Makes a call that may be repeated at another server, and at two at once if hedged."""
+        _fork.check()
         turned = self._all[self._active :] + self._all[: self._active]
         order = sorted(turned, key=Server.is_failing)  # which keeps the order otherwise
         if self._closed:
@@ -141,6 +143,7 @@ class Servers:
 
     def once(self, request: Request[T], server: Server) -> T:
         """Makes a call that must not be repeated, to one server."""
+        _fork.check()
         return _Attempt(self, request, [server], 0).run()
 
     def ask(self, server: Server, request: Request[T]) -> Tuple[Optional[T], Optional[LeafError], bool]:

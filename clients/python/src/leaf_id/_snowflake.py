@@ -5,8 +5,8 @@ import threading
 import time
 from typing import Any, List, Optional, Sequence, Union
 
+from . import _fork
 from ._errors import LeafError, again, invalid, wrapped
-from ._fork import watch
 from ._lease import Layout, WorkerLease
 
 _AHEAD = 2000  # milliseconds that IDs may be ahead of the clock
@@ -36,7 +36,7 @@ class Snowflake:
         self._closed = False
         self._begin()
         self._take(self._first_claim(start_wait))
-        watch(self)
+        _fork.watch(self)
 
     def _begin(self) -> None:
         self._lease: Optional[WorkerLease] = None
@@ -74,6 +74,7 @@ class Snowflake:
 
     def next(self) -> int:
         """Returns an ID that no process of the pool has returned or will return."""
+        _fork.check()
         with self._changed:
             made, why = self._try()
             if made >= 0:
@@ -175,6 +176,7 @@ class Snowflake:
     @property
     def lease(self) -> WorkerLease:
         """The present lease, for figures."""
+        _fork.check()
         with self._changed:
             if self._lease is None and not self._closed:
                 self._start_claim()
@@ -185,6 +187,7 @@ class Snowflake:
 
     def close(self) -> None:
         """Gives the worker ID back. Later calls fail."""
+        _fork.check()
         with self._changed:
             if self._closed:
                 return

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from os import getpid
 from typing import Callable, Deque, List, Optional, Protocol
 
+from . import _fork
 from ._errors import LeafError, again, invalid
-from ._fork import watch
 from ._health import TOLD, StoreHealth
 from ._servers import Server
 from ._sizing import RecentUse, refill_size
@@ -89,7 +89,7 @@ class Stock:
     def __init__(self, tag: str, options: StockOptions, source: Source, on_unknown: Callable[[], None]) -> None:
         self.tag, self._options, self._source, self._on_unknown = tag, options, source, on_unknown
         self._begin(None)
-        watch(self)
+        _fork.watch(self)
 
     def _begin(self, over: Optional[LeafError]) -> None:
         """Begins without IDs; what a parent process had stays the parent's."""
@@ -112,6 +112,8 @@ class Stock:
 
     def try_next(self) -> Optional[int]:
         """Returns the next ID if one is in memory."""
+        if getpid() != _fork.known:  # check() in short: this is the fast path
+            _fork.check()
         with self._lock:
             got = self._next
             if got < self._due:
@@ -145,6 +147,7 @@ class Stock:
         if not 1 <= n <= self._options.max_stock:
             raise invalid(f'take from "{self.tag}": n = {n} is not in 1 … {self._options.max_stock}')
         waiter = Waiter(n)
+        _fork.check()
         with self._lock:
             waiter.done = self._serve(waiter)
             if not waiter.done:
@@ -257,7 +260,7 @@ class Stock:
 
     def _refill(self) -> None:
         """Calls the servers until the stock is full again. One thread does it at a time."""
-        pid = os.getpid()
+        pid = getpid()
         while True:
             n = self._prepare()
             if n < 0:
@@ -269,7 +272,7 @@ class Stock:
                 error = err
             except Exception as err:  # such as that of an observer
                 error = LeafError(repr(err), reason="INTERNAL")
-            if os.getpid() != pid or not self._apply(grant, error):
+            if getpid() != pid or not self._apply(grant, error):
                 return
 
     def _prepare(self) -> int:
@@ -347,6 +350,7 @@ class Stock:
 
     def close(self, give_back: bool = True) -> None:
         """Stops for good, and gives the unused end of the stock back if no other program took IDs since."""
+        _fork.check()
         with self._lock:
             if self._ending():
                 return
@@ -388,5 +392,6 @@ class Stock:
         return self._issued_before_end if self._over is not None else self._granted - self._stock()
 
     def stats(self) -> TagStats:
+        _fork.check()
         with self._lock:
             return TagStats(self.tag, self._stock(), self._issued(), self._granted, self._returned, self._failures)
