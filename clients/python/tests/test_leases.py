@@ -219,14 +219,15 @@ class Leases(unittest.TestCase):
 
     def test_failed_renewal(self):
         """A renewal is tried again whatever it fails with."""
-        failures = []
+        failures, real = [], WorkerLease._call
 
-        def fail_once(call):
-            if call.procedure == "RenewLease" and not failures:
-                failures.append(call)
-                raise RuntimeError("of the observer")
+        def fail_once(lease, procedure, *args):
+            if procedure == "RenewLease" and not failures:
+                failures.append(procedure)
+                raise RuntimeError("x")
+            return real(lease, procedure, *args)
 
-        with Snowflake(URL, pool("py-renewal"), ttl="2s", on_call=fail_once) as g:
+        with unittest.mock.patch.object(WorkerLease, "_call", fail_once), Snowflake(URL, pool("py-renewal"), ttl="2s") as g:
             first, end = g.lease, time.monotonic() + 20
             limit = first.limit
             while g.lease.limit == limit and time.monotonic() < end:

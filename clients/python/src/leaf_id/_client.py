@@ -158,7 +158,7 @@ class LeafClient:
         outage_budget: the seconds whose use the stock of a tag covers. max_stock: the most IDs of a tag in
         memory, so the most that a crash may cost. wait: the seconds that a call waits for a server when
         the stock is used up. hedge: the seconds after which a call also asks a second server; 0: never.
-        context is for https. on_call observes each finished call to a server."""
+        context is for https. on_call observes each finished call to a server; its exceptions are logged."""
         if not outage_budget > 0 or not wait > 0 or not 1 <= max_stock <= _MAX_MAX_STOCK:
             raise invalid("outage_budget and wait are above 0, max_stock is in 1 … 2^40")
         self._servers = Servers(

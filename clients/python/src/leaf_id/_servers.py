@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import logging
 import os
 import queue
 import random
@@ -17,6 +18,7 @@ from ._errors import LeafError, again, invalid
 from ._url import parse_servers
 
 T = TypeVar("T")
+_LOG = logging.getLogger("leaf_id")
 "".encode("idna")  # socket imports this at its first connection; a fork meanwhile would leave the import locked
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.1, 5.0
 _IDLE = 20.0  # seconds that an unused connection is kept: less than servers and proxies do
@@ -36,8 +38,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """A request that any of the servers can answer. read raises ValueError or TypeError, KeyError or
-    AttributeError, if an answer is not usable."""
+    """A request that any of the servers can answer. read raises an exception if an answer is not usable."""
 
     procedure: str
     method: str
@@ -160,12 +161,19 @@ class Servers:
         except LeafError as err:
             error, faulty = err, True
         except (OSError, http.client.HTTPException) as err:
-            error, faulty = _unavailable(server, f"is unavailable: {err or type(err).__name__}"), True
-        except (ValueError, TypeError, KeyError, AttributeError) as err:
-            error, faulty = _unavailable(server, f"gave no usable answer: {err}"), True
-        if self._on_call is not None:
-            self._on_call(Call(server.host, request.procedure, time.monotonic() - begun, error))
+            error, faulty = _unavailable(server, f"is unavailable: {str(err) or type(err).__name__}"), True
+        except Exception as err:  # whatever it is, another server may do better
+            error, faulty = _unavailable(server, f"gave no usable answer: {str(err) or type(err).__name__}"), True
+        self._observe(Call(server.host, request.procedure, time.monotonic() - begun, error))
         return result, error, faulty
+
+    def _observe(self, call: Call) -> None:
+        """Tells the observer, whose failure is no reason to lose an answer."""
+        try:
+            if self._on_call is not None:
+                self._on_call(call)
+        except Exception:
+            _LOG.exception("on_call failed")
 
     def _exchange(self, server: Server, request: Request[Any]) -> Tuple[int, bytes]:
         headers = {"Accept": "application/json"}
@@ -249,10 +257,17 @@ class _Attempt(Generic[T]):
         self._running += 1
 
         def ask() -> None:
-            self._outcomes.put((server, self._servers.ask(server, self._request)))
+            outcome: Any = (None, _unavailable(server, "was not asked"), True)
+            try:
+                outcome = self._servers.ask(server, self._request)
+            finally:  # run waits for it
+                self._outcomes.put((server, outcome))
 
         if self._hedge > 0:
-            threading.Thread(target=ask, name="leaf-call", daemon=True).start()
+            try:
+                threading.Thread(target=ask, name="leaf-call", daemon=True).start()
+            except Exception as err:  # such as "can't start new thread"
+                self._outcomes.put((server, (None, _unavailable(server, f"was not asked: {err}"), True)))
         else:
             ask()
 

@@ -270,7 +270,7 @@ class Stock:
                 grant = self._source.advance(self.tag, n)
             except LeafError as err:
                 error = err
-            except Exception as err:  # such as that of an observer
+            except Exception as err:  # such as MemoryError
                 error = LeafError(repr(err), reason="INTERNAL")
             if getpid() != pid or not self._apply(grant, error):
                 return
