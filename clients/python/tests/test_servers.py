@@ -1,5 +1,6 @@
 """What calls to several servers end with, whatever the servers and the program do."""
 
+import contextlib
 import logging
 import threading
 import time
@@ -8,8 +9,6 @@ import unittest.mock
 
 from leaf_id import LeafClient, LeafError
 from test_vectors import servers
-
-GRANT = {"ranges": [{"start": "1", "end": "2"}]}
 
 
 def advance(client):
@@ -30,6 +29,20 @@ def advance(client):
 
 def granting(store=""):
     return lambda *_: (200, {"range": {"start": "1", "end": "2"}, "step": "1", "store": store})
+
+
+def refusing(status, reason):
+    return lambda *_: (status, {"reason": reason, "detail": "what happened"})
+
+
+UNKNOWN, AWAY = refusing(404, "UNKNOWN_TAG"), refusing(503, "STORE_UNAVAILABLE")
+
+
+@contextlib.contextmanager
+def answering(answers):
+    """Has two servers answer with what two functions return."""
+    with servers(1, lambda *args: answers[0](*args)) as a, servers(1, lambda *args: answers[1](*args)) as b:
+        yield [a, b]
 
 
 class Calls(unittest.TestCase):
@@ -74,6 +87,39 @@ class Calls(unittest.TestCase):
         with servers(2, slow) as url, LeafClient(url, hedge=0.05) as client, unittest.mock.patch("threading.Thread.start", start):
             for left, want in ((1, 1), (0, "UNAVAILABLE")):
                 self.assertEqual(advance(client), want)
+
+    def test_tag_of_another_server(self):
+        """A tag that one server does not know may be another one's, unless that server has the known store or all
+        say so. Only a server that knows the tag is asked first from then on."""
+        for name, proven, first, second, want, active in (
+            ("the other has it", False, UNKNOWN, granting("mine"), 1, 1),
+            ("nobody has it", False, UNKNOWN, UNKNOWN, "UNKNOWN_TAG", 0),
+            ("the other is away", False, UNKNOWN, AWAY, "STORE_UNAVAILABLE", 0),
+            ("away, but the first knows", True, UNKNOWN, AWAY, "UNKNOWN_TAG", 0),
+            ("away first", False, AWAY, UNKNOWN, "STORE_UNAVAILABLE", 0),
+            ("the other has another", False, UNKNOWN, granting("other"), "UNKNOWN_TAG", 0),
+            ("the first has another", False, granting("other"), UNKNOWN, "UNKNOWN_TAG", 0),
+            ("the first has the known store", True, UNKNOWN, granting("mine"), 1, 1),
+        ):
+            for hedge in (0, 10):
+                answers = [granting("mine"), second]
+                with self.subTest(name, hedge=hedge), answering(answers) as urls, LeafClient(urls, hedge=hedge) as client:
+                    client._servers._active = 0
+                    client._source._store = "mine"
+                    if proven:
+                        self.assertEqual(advance(client), 1)
+                    answers[0] = first
+                    client._servers._all[0].fails = 1  # a while ago
+                    self.assertEqual(advance(client), want)
+                    self.assertEqual(client._servers._active, active)
+                    self.assertEqual(client._servers._all[0].fails, 0 if first is UNKNOWN else 2)
+
+    def test_tag_lives_on(self):
+        """A stock does not end because a server of another store does not know its tag."""
+        with answering([UNKNOWN, granting("mine")]) as urls, LeafClient(urls, hedge=0) as client:
+            client._servers._active = 0
+            self.assertEqual(client.next("order"), 1)
+            self.assertEqual(client.next("order"), 1)  # as the server answers the same
 
 
 if __name__ == "__main__":

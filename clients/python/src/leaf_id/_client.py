@@ -52,7 +52,8 @@ class ServerSource:
         if not identity:
             return
         self._store = self._store or identity
-        if self._store != identity:
+        server.proven = self._store == identity
+        if not server.proven:
             text = f"leaf server {server.host} has another store: its identity is {identity}, that of the known store is {self._store}"
             raise LeafError(text, reason="FOREIGN_STORE")
 

@@ -60,6 +60,7 @@ class Server:
         self.host = base.split("://")[1]
         self.idle: List[Tuple[float, http.client.HTTPConnection]] = []
         self.fails = 0  # in a row
+        self.proven = False  # its latest answer with an identity had that of the known store
         self._retry_at = 0.0
 
     def failed(self) -> None:
@@ -89,8 +90,8 @@ class _Token:
 
 
 class Servers:
-    """Calls one of several servers with one store. It asks the one that answered last first, and those
-    with a recent failure last."""
+    """Calls one of several servers with one store. It asks the one that answered last first, unless that did
+    not know the tag, and those with a recent failure last."""
 
     def __init__(
         self,
@@ -218,6 +219,34 @@ class Servers:
             self._active = self._all.index(server)
 
 
+class _Tally:
+    """The errors of a call that no server has answered yet."""
+
+    def __init__(self) -> None:
+        self._failures: List[str] = []
+        self._worst: Optional[LeafError] = None
+        self._away = False  # a server that may have the store has failed
+        self._unknown: Optional[LeafError] = None  # of a server that does not know the tag
+        self._proven = False  # such a server has the known store
+
+    def failed(self, error: LeafError) -> None:
+        self._failures.append(str(error))
+        self._worst = error if self._worst is None or error.status > 0 else self._worst
+        self._away = self._away or error.reason != "FOREIGN_STORE"
+
+    def unknown(self, server: Server, error: LeafError) -> None:
+        self._unknown = error
+        self._proven = self._proven or server.proven
+
+    def error(self) -> LeafError:
+        """Returns the error of the call. A tag is unknown only if a server of the known store says so, or if all
+        servers do: the tags of another store say nothing."""
+        if self._unknown is not None and (self._proven or not self._away):
+            return self._unknown
+        assert self._worst is not None
+        return again(self._worst, "; ".join(self._failures))
+
+
 class _Attempt(Generic[T]):
     """One call to several servers, by the thread that needs the answer."""
 
@@ -228,8 +257,7 @@ class _Attempt(Generic[T]):
         self._running = 0
 
     def run(self) -> T:
-        failures: List[str] = []
-        worst: Optional[LeafError] = None
+        tally = _Tally()
         self._ask()
         while True:
             outcome = self._await()
@@ -238,18 +266,21 @@ class _Attempt(Generic[T]):
                 continue
             self._running -= 1
             server, (result, error, faulty) = outcome
-            if not faulty:
+            if faulty:
+                server.failed()
+                tally.failed(error)
+            elif error is not None and error.reason == "UNKNOWN_TAG":  # its store may be another one than the others have
+                server.fails = 0
+                tally.unknown(server, error)
+            else:
                 self._servers.answered(server)
                 if error is not None:
                     raise error
                 return result  # type: ignore[no-any-return]
-            server.failed()
-            failures.append(str(error))
-            worst = error if worst is None or error.status > 0 else worst
             if self._asked < len(self._order):
                 self._ask()
             elif self._running == 0:
-                raise again(worst, "; ".join(failures))
+                raise tally.error()
 
     def _ask(self) -> None:
         server = self._order[self._asked]
