@@ -121,6 +121,21 @@ class Calls(unittest.TestCase):
             self.assertEqual(client.next("order"), 1)
             self.assertEqual(client.next("order"), 1)  # as the server answers the same
 
+    def test_answer_of_something_else(self):
+        """An error that Leaf has not written is that of a server which is not there."""
+        page = "<html><body>Not here</body></html>"
+        strange = [(status, page) for status in (301, 302, 307, 400, 404, 405, 409, 413, 429)]
+        strange += [(404, ""), (404, "[1]"), (404, "null"), (404, {"error": "x"}), (404, {"reason": "NotFound"}), (404, {"reason": {"a": 1}})]
+        strange += [(404, {"details": [{"type": "google.rpc.ErrorInfo", "value": value}]}) for value in ("", "Cg==", "!", "Cv8=", 1)]
+        for status, body in strange:
+            with self.subTest(status=status, body=body), answering([lambda *_: (status, body), granting()]) as urls:
+                with LeafClient(urls, hedge=0) as client:
+                    client._servers._active = 0
+                    self.assertEqual(advance(client), 1)
+                    self.assertEqual(client._servers._active, 1)
+                with LeafClient(urls[0]) as client:
+                    self.assertEqual(advance(client), "UNAVAILABLE")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -156,7 +156,8 @@ class Servers:
         try:
             status, text = self._exchange(server, request)
             if status >= 300:
-                error, faulty = _explain(server, status, text), status >= 500 or status in (401, 403)
+                error, leafs = _explain(server, status, text)
+                faulty = not leafs or status >= 500 or status in (401, 403)
             else:
                 result = request.read(_object(text) if text else {}, server)
         except LeafError as err:
@@ -325,15 +326,17 @@ def _object(text: bytes) -> Dict[str, Any]:
 _STATUS_REASONS = {401: "UNAUTHENTICATED", 403: "FORBIDDEN"}
 
 
-def _explain(server: Server, status: int, text: bytes) -> LeafError:
-    """Reads an error, of the HTTP API or of Connect."""
+def _explain(server: Server, status: int, text: bytes) -> Tuple[LeafError, bool]:
+    """Reads an error, of the HTTP API or of Connect. Reports also whether Leaf has answered: its errors have a reason."""
     try:
         problem = _object(text)
     except ValueError:
         problem = {}  # a proxy's page, say
-    reason = problem.get("reason") or _detailed(problem.get("details")) or _STATUS_REASONS.get(status, "UNAVAILABLE")
+    reason = problem.get("reason") or _detailed(problem.get("details"))
+    leafs = isinstance(reason, str) and reason.isupper()  # other programs have reasons such as NotFound
     what = problem.get("detail") or problem.get("message") or f"HTTP status {status}"
-    return LeafError(f"leaf server {server.host}: {what}", status, reason)
+    error = LeafError(f"leaf server {server.host}: {what}", status, reason if leafs else _STATUS_REASONS.get(status, "UNAVAILABLE"))
+    return error, leafs
 
 
 def _detailed(details: Any) -> str:
