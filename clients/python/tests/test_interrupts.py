@@ -1,9 +1,12 @@
 """Exceptions of signal handlers, such as KeyboardInterrupt, at every step of the code that issues IDs."""
 
+import signal
 import sys
+import threading
 import unittest
+import unittest.mock
 
-from leaf_id import Layout
+from leaf_id import Layout, LeafClient
 from leaf_id._snowflake import Snowflake
 from leaf_id._stock import Grant, Stock, StockOptions
 
@@ -18,7 +21,7 @@ def interrupted(at, names, run):
 
     def trace(frame, event, _):
         nonlocal left
-        if frame.f_code.co_name not in names or not frame.f_code.co_filename.endswith(("_stock.py", "_snowflake.py")):
+        if frame.f_code.co_name not in names or not frame.f_code.co_filename.endswith(("_client.py", "_stock.py", "_snowflake.py")):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -38,10 +41,14 @@ def interrupted(at, names, run):
 
 
 class Source:
-    """Takes IDs back."""
+    """Grants IDs from 100 on once it is open, and takes IDs back."""
 
     def __init__(self):
-        self.returned = []
+        self.returned, self.open = [], threading.Event()
+
+    def advance(self, tag, n):
+        self.open.wait()
+        return Grant(100, 110, 10, self, "")
 
     def give_back(self, tag, last, start):
         self.returned.extend(range(start, last.end))
@@ -106,6 +113,47 @@ class Interrupts(unittest.TestCase):
         seen.extend(i for r in stock.take(3) for i in r)
         stock._refilling = False
         stock.close()
+
+    def test_waiting_call(self):
+        """A call that an interruption ends takes no IDs any more."""
+
+        def interrupt(*_):
+            raise Interrupted
+
+        source = Source()
+        stock = Stock("order", StockOptions(600, 1000, 20, 1), source, lambda: None)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            self.assertRaises(Interrupted, stock.take, 3)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        source.open.set()
+        self.assertEqual(stock.next(), 100)
+        stock.close()
+
+    def test_refill(self):
+        """Calls go on after an interruption of one that starts a refill."""
+        source = Source()
+        source.open.set()
+        stock = Stock("order", StockOptions(600, 1000, 2, 1), source, lambda: None)
+        with unittest.mock.patch("threading.Thread.start", side_effect=Interrupted):
+            self.assertRaises(Interrupted, stock.next)
+        self.assertEqual(stock.next(), 100)
+        stock.close()
+
+    def test_unknown_tag(self):
+        """A tag that was unknown is asked for again, although a call has been interrupted there."""
+        at, done = 1, True
+        while done:
+            with LeafClient("http://h") as client:
+                ended = client.stock("order")
+                client._unknown["order"] = 0
+                done = interrupted(at, {"_known"}, lambda c=client: c.stock("order"))
+                with self.subTest(at=at):
+                    self.assertIsNot(client.stock("order"), ended)
+            at += 1
+        self.assertGreater(at, 10)
 
     def test_snowflake(self):
         """Another lease takes the place of the present one."""

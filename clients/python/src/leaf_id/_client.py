@@ -191,8 +191,8 @@ class LeafClient:
     def _known(self, tag: str) -> Optional[Stock]:
         """Returns the stock of a tag unless it is time to ask again whether the tag exists."""
         if tag in self._unknown and time.monotonic() >= self._unknown[tag] and not self._closed:
+            self._stocks.pop(tag, None)  # first: an interruption must not leave a stock that has ended
             del self._unknown[tag]
-            del self._stocks[tag]
         return self._stocks.get(tag)
 
     def _set_unknown(self, tag: str) -> None:

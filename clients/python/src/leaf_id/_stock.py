@@ -137,9 +137,12 @@ class Stock:
         if not waiter.done:
             event = threading.Event()
             waiter.signal = event.set
-            while not self.is_over(waiter):
-                event.wait(max(0.0, waiter.deadline - time.monotonic()))
-                event.clear()
+            try:
+                while not self.is_over(waiter):
+                    event.wait(max(0.0, waiter.deadline - time.monotonic()))
+                    event.clear()
+            finally:
+                self.give_up(waiter)
         return self.result(waiter)
 
     def begin(self, n: int) -> Waiter:
@@ -252,11 +255,14 @@ class Stock:
         if self._refilling or self._closing or self._over is not None:
             return
         self._health.resume(self._options.wait)
-        self._refilling = True
+        thread = threading.Thread(target=self._refill, name="leaf-refill", daemon=True)
         try:
-            threading.Thread(target=self._refill, name="leaf-refill", daemon=True).start()
-        except RuntimeError:  # the interpreter is about to end
-            self._refilling = False
+            self._refilling = True
+            thread.start()
+        except BaseException as err:
+            self._refilling = thread.is_alive()
+            if not isinstance(err, RuntimeError):  # that is of an interpreter which is about to end
+                raise
 
     def _refill(self) -> None:
         """Calls the servers until the stock is full again. One thread does it at a time."""
