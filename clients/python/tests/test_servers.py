@@ -125,7 +125,7 @@ class Calls(unittest.TestCase):
         """An error that Leaf has not written is that of a server which is not there."""
         page = "<html><body>Not here</body></html>"
         strange = [(status, page) for status in (301, 302, 307, 400, 404, 405, 409, 413, 429)]
-        strange += [(404, ""), (404, "[1]"), (404, "null"), (404, {"error": "x"}), (404, {"reason": "NotFound"}), (404, {"reason": {"a": 1}})]
+        strange += [(404, body) for body in ("", "[1]", "null", {"error": "x"}, {"reason": "NotFound"}, {"reason": {"a": 1}})]
         strange += [(404, {"details": [{"type": "google.rpc.ErrorInfo", "value": value}]}) for value in ("", "Cg==", "!", "Cv8=", 1)]
         for status, body in strange:
             with self.subTest(status=status, body=body), answering([lambda *_: (status, body), granting()]) as urls:
