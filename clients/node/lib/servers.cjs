@@ -114,6 +114,7 @@ class Servers {
 			const finish = (settle, value) => {
 				clearTimeout(hedgeTimer)
 				running.forEach(abort => abort())
+				running.clear() // how they end does not count
 				settle(value)
 			}
 			const ask = () => {

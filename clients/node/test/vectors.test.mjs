@@ -1,33 +1,14 @@
 // The vectors that the server and all clients run: LEAF_VECTORS names their folder.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
-import http from 'node:http'
-import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Layout, LeafClient, LeafError, WorkerLease } from 'leaf-id'
+import { withServers } from './fakes.mjs'
 
 const vectors = name => JSON.parse(fs.readFileSync(`${process.env.LEAF_VECTORS}/${name}.json`))
 const invalid = { name: 'LeafError', reason: 'INVALID_ARGUMENT' }
 const layoutOf = l => new Layout(l.epoch, l.tick_ms, l.time_bits, l.worker_bits, l.sequence_bits)
-
-/** Has one or more servers answer with what handle returns, for as long as use runs. */
-async function withServers(n, handle, use) {
-	const servers = []
-	for (let i = 0; i < n; i++) {
-		const server = http.createServer((request, response) => {
-			const { status, body } = handle(request)
-			response.writeHead(status, { 'Content-Type': 'application/json' }).end(typeof body === 'string' ? body : JSON.stringify(body))
-		})
-		await once(server.listen(0, '127.0.0.1'), 'listening')
-		servers.push(server)
-	}
-	try {
-		await use(`http://${servers.map(s => `127.0.0.1:${s.address().port}`).join(',')}`)
-	} finally {
-		servers.forEach(s => { s.close(); s.closeAllConnections?.() })
-	}
-}
 
 test('layouts', () => {
 	const { layouts, invalid: bad } = vectors('layouts')
