@@ -52,7 +52,8 @@ class ServerSource {
 			return
 		}
 		this.#store ??= identity
-		if (this.#store !== identity) {
+		server.proven = this.#store === identity
+		if (!server.proven) {
 			throw new LeafError('FOREIGN_STORE', `leaf server ${server.host} has another store: its identity is ${identity}, that of the known store is ${this.#store}`)
 		}
 	}

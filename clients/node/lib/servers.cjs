@@ -6,18 +6,21 @@ const https = require('node:https')
 const { performance } = require('node:perf_hooks')
 const { LeafError, invalid, numberOption } = require('./error.cjs')
 const { exchange, interpret } = require('./exchange.cjs')
+const { Tally, isIgnorant } = require('./tally.cjs')
 const { patientTimer } = require('./timer.cjs')
 const { parseServers } = require('./url.cjs')
 
 const FIRST_BACKOFF = 100
 const MAX_BACKOFF = 5000
 const IDLE = 20_000 // how long an unused connection is kept: less than servers and proxies do
+const TURN = 2000 // how long the others have to answer after a server of the known store lacked the tag
 const TOKEN_AGE = 1000 // after it a token's file is read again
 
 /** One of the servers, and how its latest calls ended. */
 class Server {
 	fails = 0 // in a row
 	retryAt = 0
+	proven = false // its latest answer with an identity had that of the known store
 
 	constructor(base) {
 		this.base = base
@@ -58,8 +61,8 @@ class Token {
 }
 
 /**
- * Calls one of several servers with one store. It asks the one that answered last first, and those
- * with a recent failure last.
+ * Calls one of several servers with one store. It asks the one first that answered last and knew the
+ * tag, and those with a recent failure last.
  */
 class Servers {
 	#active
@@ -106,13 +109,14 @@ class Servers {
 				reject(new LeafError('CLOSED', 'the client is closed'))
 				return
 			}
-			const failures = []
+			const tally = new Tally()
 			const running = new Set()
 			let asked = 0
-			let worst
 			let hedgeTimer
+			let cancelTurn
 			const finish = (settle, value) => {
 				clearTimeout(hedgeTimer)
+				cancelTurn?.()
 				running.forEach(abort => abort())
 				running.clear() // how they end does not count
 				settle(value)
@@ -132,19 +136,26 @@ class Servers {
 				})
 			}
 			const end = (server, { result, error, faulty }) => {
-				if (!faulty) {
+				const ignorant = isIgnorant(error)
+				if (!faulty && !ignorant) {
 					this.#active = Math.max(0, this.all.indexOf(server))
 					server.fails = 0
 					finish(error ? reject : resolve, error ?? result)
 					return
 				}
-				server.failed()
-				failures.push(error.message)
-				worst = error.status > 0 || !worst ? error : worst
+				if (ignorant) {
+					server.fails = 0
+				} else {
+					server.failed()
+				}
+				tally.add(server, error)
+				if (tally.proven) {
+					cancelTurn ??= patientTimer(TURN, () => finish(reject, tally.error()))
+				}
 				if (asked < order.length) {
 					ask()
 				} else if (running.size === 0) {
-					finish(reject, new LeafError(worst.reason, failures.join('; '), worst.status, worst))
+					finish(reject, tally.error())
 				}
 			}
 			ask()
