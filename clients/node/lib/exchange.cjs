@@ -42,7 +42,7 @@ async function receive(answer) {
 /** Reads an answer: the object of a success, or the error and whether another server should be asked. */
 function interpret(host, { status, text }, read) {
 	if (status >= 300) {
-		return { error: explain(host, status, text), faulty: status >= 500 || status === 401 || status === 403 }
+		return explain(host, status, text)
 	}
 	try {
 		return { result: read(text === '' ? undefined : object(text)) }
@@ -64,17 +64,21 @@ function object(text) {
 
 const STATUS_REASONS = { 401: 'UNAUTHENTICATED', 403: 'FORBIDDEN' }
 
-/** Reads an error, of the HTTP API or of Connect. */
+/** Reads an error, of the HTTP API or of Connect. One without a reason is not Leaf's: a proxy's page, say. */
 function explain(host, status, text) {
 	let problem = {}
 	try {
 		problem = object(text)
 	} catch {
-		// a proxy's page, say
+		// no JSON object
 	}
-	const reason = problem.reason || detailed(problem.details) || STATUS_REASONS[status] || 'UNAVAILABLE'
-	return new LeafError(reason, `leaf server ${host}: ${problem.detail || problem.message || `HTTP status ${status}`}`, status)
+	const told = named(problem.reason) || detailed(problem.details)
+	const reason = told || STATUS_REASONS[status] || 'UNAVAILABLE'
+	const error = new LeafError(reason, `leaf server ${host}: ${problem.detail || problem.message || `HTTP status ${status}`}`, status)
+	return { error, faulty: !told || status >= 500 || status === 401 || status === 403 }
 }
+
+const named = reason => (typeof reason === 'string' ? reason : '')
 
 /** Returns the reason in a google.rpc.ErrorInfo: the first field of the message. */
 function detailed(details) {

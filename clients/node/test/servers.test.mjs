@@ -90,3 +90,26 @@ test('a stock and a server of another store', () => withTwo(async (url, answers)
 	}
 	await client.close()
 }))
+
+// A proxy's page says nothing about the servers behind it, whatever its status is.
+test('pages of proxies', async () => {
+	for (const status of [302, 404, 405, 413, 429]) {
+		for (const body of ['<html><body>not here</body></html>', '', '[1]', { error: 'x' }, { code: 'not_found' }, { reason: 5 }]) {
+			const page = { status, body }
+			await withTwo(async (url, answers, asked) => {
+				const client = new LeafClient(url, { hedge: 0 })
+				const ids = client.ordered('segment', 'order')
+				answers[1] = away
+				await ids.next() // so the first server is active
+				answers.splice(0, 2, page, plain)
+				asked.length = 0
+				await ids.next()
+				await ids.next()
+				assert.deepEqual(asked, [0, 1, 1], JSON.stringify(page))
+				answers[1] = page
+				await assert.rejects(ids.next(), { reason: 'UNAVAILABLE', status })
+				await client.close()
+			})
+		}
+	}
+})
