@@ -48,7 +48,7 @@ export interface ServerOptions {
 	callTimeout?: number
 	/** After this many milliseconds a call for IDs also asks a second server; default 100, 0: never. */
 	hedge?: number
-	/** Observes each finished call to a server, for metrics. */
+	/** Observes each finished call to a server, for metrics. An error of it becomes a warning of the process. */
 	onCall?: (call: Call) => void
 }
 

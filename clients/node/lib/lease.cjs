@@ -5,6 +5,7 @@ const { performance } = require('node:perf_hooks')
 const { RegistryClock } = require('./clock.cjs')
 const { LeafError, invalid } = require('./error.cjs')
 const { readLayout } = require('./layout.cjs')
+const { notify } = require('./notify.cjs')
 const { Servers } = require('./servers.cjs')
 
 const PATH = '/v1/workers/leases'
@@ -107,7 +108,7 @@ class WorkerLease {
 	#lose(err) {
 		if (!this.#sealed && !this.#lost) {
 			this.#lost = true
-			this.#onLost?.(err)
+			notify('onLost', this.#onLost, err)
 		}
 	}
 

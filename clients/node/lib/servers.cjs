@@ -6,6 +6,7 @@ const https = require('node:https')
 const { performance } = require('node:perf_hooks')
 const { LeafError, invalid, numberOption } = require('./error.cjs')
 const { exchange, interpret } = require('./exchange.cjs')
+const { notify } = require('./notify.cjs')
 const { Tally, isIgnorant } = require('./tally.cjs')
 const { patientTimer } = require('./timer.cjs')
 const { parseServers } = require('./url.cjs')
@@ -170,7 +171,7 @@ class Servers {
 		const cancel = patientTimer(this.timeout, () => stop({ error: unavailable(server, `has not answered within ${this.timeout} ms`), faulty: true }))
 		const done = Promise.race([ended, this.#exchange(server, request, ended)]).then(outcome => {
 			cancel()
-			this.onCall?.({ server: server.host, procedure: request.procedure, took: performance.now() - begun, error: outcome.error })
+			notify('onCall', this.onCall, { server: server.host, procedure: request.procedure, took: performance.now() - begun, error: outcome.error })
 			return outcome
 		})
 		return { done, abort: () => stop({ error: unavailable(server, 'was not waited for'), faulty: true }) }

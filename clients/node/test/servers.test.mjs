@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LeafClient } from 'leaf-id'
+import { LeafClient, WorkerLease } from 'leaf-id'
 import { withServers } from './fakes.mjs'
 
 const answer = (start, store) => ({ status: 200, body: { ranges: [{ start: String(start), end: String(start + 1) }], store } })
@@ -112,4 +112,36 @@ test('pages of proxies', async () => {
 			})
 		}
 	}
+})
+
+// A callback that fails loses no answer, and does not end the program.
+test('an observer that fails', () => withTwo(async (url, answers) => {
+	const warnings = []
+	const listener = warning => warnings.push(`${warning.name}: ${warning.message}`)
+	process.on('warning', listener)
+	for (const onCall of [() => { throw new Error('of the observer') }, () => { throw undefined }, async () => { throw new Error('of the observer') }]) {
+		const client = new LeafClient(url, { onCall })
+		assert.equal(await client.ordered('segment', 'order').next(), 1n)
+		answers.fill(away)
+		await assert.rejects(client.ordered('segment', 'order').next(), { reason: 'STORE_UNAVAILABLE' })
+		answers.fill(plain)
+		await client.close()
+	}
+	await sleep(10)
+	process.off('warning', listener)
+	const told = warnings.filter(text => text.startsWith('LeafWarning: onCall failed: '))
+	assert.equal(told.length, 9, warnings.join())
+	assert.match(told[0], /of the observer/)
+}))
+
+test('an onLost that fails', async () => {
+	const layout = { epoch: 0, tick_ms: 1, time_bits: 41, worker_bits: 5, sequence_bits: 7 }
+	const lease = { lease: 'secret', pool: 'p', worker: 1, layout, floor: 0, limit: 60_000, now: 0, renew_at: 1 }
+	const lost = { status: 409, body: { reason: 'LEASE_LOST', detail: 'the lease is over' } }
+	const warned = new Promise(resolve => process.once('warning', resolve))
+	await withServers(1, ({ url }) => (url.endsWith('/leases') ? { status: 200, body: lease } : lost), async url => {
+		const held = await WorkerLease.claim(url, 'p', { onLost: err => { throw err } })
+		assert.match((await warned).message, /^onLost failed: [^]*the lease is over/)
+		await held.close()
+	})
 })
