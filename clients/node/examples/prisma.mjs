@@ -7,7 +7,7 @@ import { LeafClient } from 'leaf-id'
 const leaf = new LeafClient(process.env.LEAF_URL ?? 'http://127.0.0.1:8080')
 
 /** Gives an ID to each new order that has none. */
-const withId = async data => ({ id: data.id ?? await leaf.next('order'), ...data })
+const withId = async data => ({ ...data, id: data.id ?? await leaf.next('order') })
 
 const db = new PrismaClient({ adapter: new PrismaLibSql({ url: process.env.DATABASE_URL ?? 'file:orders.db' }) }).$extends({
 	query: {
