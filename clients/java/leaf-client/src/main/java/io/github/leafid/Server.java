@@ -10,6 +10,7 @@ final class Server {
 
     final String base; // http://host:port
     final String host;
+    volatile boolean proven; // its latest answer with an identity had that of the known store
     private int fails; // in a row
     private long retryAt;
 

@@ -49,11 +49,16 @@ final class ServerSource implements IdSource {
 
     /** Refuses a server of another store than the first one: its IDs may be in use. */
     void checkStore(Server server, String identity) {
-        if (identity.isEmpty() || store.compareAndSet(null, identity) || store.get().equals(identity)) {
+        if (identity.isEmpty()) {
             return;
         }
-        throw new LeafException(LeafException.FOREIGN_STORE, "leaf server " + server.host + " has another store: its identity is " + identity
-                + ", that of the known store is " + store.get());
+        store.compareAndSet(null, identity);
+        boolean known = store.get().equals(identity);
+        server.proven = known;
+        if (!known) {
+            throw new LeafException(LeafException.FOREIGN_STORE, "leaf server " + server.host + " has another store: its identity is " + identity
+                    + ", that of the known store is " + store.get());
+        }
     }
 
     @Override

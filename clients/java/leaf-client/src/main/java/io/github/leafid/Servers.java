@@ -17,10 +17,12 @@ import java.util.function.Consumer;
 import javax.net.ssl.SSLSocketFactory;
 
 /**
- * Calls one of several servers with one store. It asks the one that answered last first, and those
- * with a recent failure last.
+ * Calls one of several servers with one store. It asks the one first that answered last and knew the
+ * tag, and those with a recent failure last.
  */
 final class Servers {
+    /** How long the others have to answer after a server of the known store lacked the tag. */
+    private static final long TURN = TimeUnit.SECONDS.toNanos(2);
     private static final String[] CHOICES = {"detail", "message"}; // of an error's text
 
     private final List<Server> servers = new ArrayList<>();
@@ -114,8 +116,8 @@ final class Servers {
         private final BlockingQueue<Outcome<T>> outcomes = new LinkedBlockingQueue<>();
         private final List<Exchange> exchanges = new ArrayList<>();
         private final List<Long> deadlines = new ArrayList<>(); // one for each; null: it has ended
-        private final List<String> failures = new ArrayList<>();
-        private LeafException worst;
+        private final Tally tally = new Tally();
+        private long settled; // when the call ends because the known store lacks the tag
         private int running;
 
         Attempt(Request<T> request, List<Server> order, boolean hedged) {
@@ -130,11 +132,15 @@ final class Servers {
                 for (;;) {
                     Outcome<T> o = await();
                     if (o == null) {
+                        if (isSettled()) {
+                            throw tally.error();
+                        }
                         ask(); // the answer takes long
                         continue;
                     }
                     running--;
-                    if (!o.faulty) {
+                    boolean ignorant = o.error != null && Tally.ignorant(o.error);
+                    if (!o.faulty && !ignorant) {
                         active = servers.indexOf(o.server);
                         o.server.answered();
                         if (o.error != null) {
@@ -142,13 +148,20 @@ final class Servers {
                         }
                         return o.result;
                     }
-                    o.server.failed();
-                    failures.add(o.error.getMessage());
-                    worst = o.error.status() > 0 || worst == null ? o.error : worst;
+                    if (ignorant) {
+                        o.server.answered();
+                    } else {
+                        o.server.failed();
+                    }
+                    boolean before = tally.proven();
+                    tally.add(o.server, o.error);
+                    if (tally.proven() && !before) {
+                        settled = System.nanoTime() + TURN;
+                    }
                     if (exchanges.size() < order.size()) {
                         ask();
                     } else if (running == 0) {
-                        throw new LeafException(worst.reason(), worst.status(), String.join("; ", failures), worst);
+                        throw tally.error();
                     }
                 }
             } catch (InterruptedException e) {
@@ -192,13 +205,18 @@ final class Servers {
             });
         }
 
-        /** Returns the next outcome, or null when another server should be asked meanwhile. */
+        private boolean isSettled() {
+            return tally.proven() && System.nanoTime() - settled >= 0;
+        }
+
+        /** Returns the next outcome, or null when another server should be asked meanwhile or the call is settled. */
         private Outcome<T> await() throws InterruptedException {
             boolean more = hedged && exchanges.size() < order.size();
             long hedgeAt = System.nanoTime() + hedge;
             for (;;) {
                 long now = System.nanoTime();
                 long wait = more ? hedgeAt - now : timeout;
+                wait = tally.proven() ? Math.min(wait, settled - now) : wait;
                 for (int i = 0; i < exchanges.size(); i++) {
                     wait = Math.min(wait, expire(i, now));
                 }
@@ -206,7 +224,7 @@ final class Servers {
                 if (o != null) {
                     return o;
                 }
-                if (more && System.nanoTime() - hedgeAt >= 0) {
+                if (isSettled() || more && System.nanoTime() - hedgeAt >= 0) {
                     return null;
                 }
             }

@@ -1,0 +1,111 @@
+package io.github.leafid;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.leafid.test.Fakes;
+import io.github.leafid.test.Fakes.Answer;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** How a client chooses among servers, with servers that answer as a test says. */
+@Timeout(120)
+class ServersTest {
+    private static final Answer PLAIN = take("");
+    private static final Answer MINE = take("mine");
+    private static final Answer OTHER = take("other");
+    private static final Answer UNKNOWN = new Answer(404, "{\"reason\":\"UNKNOWN_TAG\",\"detail\":\"the tag is unknown\"}");
+    private static final Answer AWAY = new Answer(503, "{\"reason\":\"STORE_UNAVAILABLE\",\"detail\":\"the store is away\"}");
+
+    private static Answer take(String store) {
+        return new Answer(200, "{\"ranges\":[{\"start\":\"1\",\"end\":\"2\"}],\"store\":\"" + store + "\"}");
+    }
+
+    private static LeafClient inTurn(Fakes servers) {
+        return LeafClient.builder(servers.url()).hedge(Duration.ZERO).build();
+    }
+
+    private static String reasonOf(Runnable call) {
+        return assertThrows(LeafException.class, call::run).reason();
+    }
+
+    /**
+     * A tag that one server does not know may be another one's, unless that server has the known store or
+     * all say so. Only a server that knows the tag is asked first from then on.
+     */
+    @Test
+    void tagOfAnotherServer() throws Exception {
+        otherServer("of none", UNKNOWN, MINE, "", 1);
+        otherServer("of none", UNKNOWN, UNKNOWN, LeafException.UNKNOWN_TAG, 0);
+        otherServer("of none", UNKNOWN, AWAY, "STORE_UNAVAILABLE", 0);
+        otherServer("of the first", UNKNOWN, AWAY, LeafException.UNKNOWN_TAG, 0);
+        otherServer("of the first", UNKNOWN, Answer.FROZEN, LeafException.UNKNOWN_TAG, 0);
+        otherServer("of none", AWAY, UNKNOWN, "STORE_UNAVAILABLE", 0);
+        otherServer("of none", UNKNOWN, OTHER, LeafException.UNKNOWN_TAG, 0);
+        otherServer("of none", OTHER, UNKNOWN, LeafException.UNKNOWN_TAG, 0);
+        otherServer("", UNKNOWN, MINE, "", 1);
+    }
+
+    /** Two servers give these answers, and the known store is that of the first one, of none, or there is none. */
+    private static void otherServer(String known, Answer first, Answer second, String want, int active) throws Exception {
+        String name = known + ": " + first + ", " + second;
+        try (Fakes servers = new Fakes(2); LeafClient client = inTurn(servers)) {
+            IdGenerator ids = client.ordered("segment", "order");
+            servers.answer(known.isEmpty() ? PLAIN : MINE, AWAY);
+            ids.next(); // so the first server is active
+            if (known.equals("of none")) { // the latest answers of both are of another store than the known one
+                servers.answer(OTHER, OTHER);
+                assertEquals(LeafException.FOREIGN_STORE, reasonOf(ids::next), name);
+            }
+            Thread.sleep(250); // the failures are forgotten
+            servers.answer(first, second);
+            long begun = System.nanoTime();
+            if (want.isEmpty()) {
+                ids.next();
+            } else {
+                assertEquals(want, reasonOf(ids::next), name);
+            }
+            assertTrue(System.nanoTime() - begun < Duration.ofSeconds(4).toNanos(), name);
+            assertEquals(List.of(0, 1), servers.asked(), name);
+            Thread.sleep(250);
+            servers.answer(PLAIN, PLAIN);
+            ids.next();
+            assertEquals(List.of(active), servers.asked(), name);
+        }
+    }
+
+    /** A server of another store cannot end a tag while the one that has it is away. */
+    @Test
+    void stockAndServerOfAnotherStore() throws IOException {
+        AtomicInteger next = new AtomicInteger();
+        Answer grants = new Answer(() -> {
+            int id = next.incrementAndGet();
+            return "{\"range\":{\"start\":\"" + id + "\",\"end\":\"" + (id + 1) + "\"},\"step\":\"1\",\"store\":\"mine\"}";
+        });
+        try (Fakes servers = new Fakes(2); LeafClient client = LeafClient.builder(servers.url()).wait(Duration.ofSeconds(2)).maxStock(10).build()) {
+            servers.answer(UNKNOWN, grants);
+            client.next("order");
+            servers.answer(UNKNOWN, AWAY);
+            assertEquals(LeafException.EXHAUSTED, reasonOf(() -> {
+                for (;;) {
+                    client.next("order");
+                }
+            }));
+            servers.answer(UNKNOWN, grants);
+            long end = System.nanoTime() + Duration.ofSeconds(10).toNanos();
+            for (long id = 0; id == 0;) {
+                try {
+                    id = client.next("order");
+                } catch (LeafException e) {
+                    assertEquals(LeafException.EXHAUSTED, e.reason());
+                    assertTrue(System.nanoTime() < end);
+                }
+            }
+        }
+    }
+}
