@@ -257,7 +257,7 @@ final class Servers {
         try {
             exchange.run(token.get(), tls, (int) Math.min(Integer.MAX_VALUE, TimeUnit.NANOSECONDS.toMillis(timeout) + 1));
             if (exchange.status >= 300) {
-                return o.fail(explain(server, exchange), exchange.status >= 500 || exchange.status == 401 || exchange.status == 403);
+                return explain(o, exchange);
             }
             o.result = request.reader.read(server, exchange.answer.isEmpty() ? null : Json.object(exchange.answer));
             return o;
@@ -274,8 +274,8 @@ final class Servers {
         return new LeafException(LeafException.UNAVAILABLE, 0, "leaf server " + server.host + " " + text, cause);
     }
 
-    /** Reads an error, of the HTTP API or of Connect. */
-    private static LeafException explain(Server server, Exchange exchange) {
+    /** Reads an error, of the HTTP API or of Connect. One without a reason is not Leaf's: a proxy's page, say. */
+    private static <T> Outcome<T> explain(Outcome<T> o, Exchange exchange) {
         String reason = "";
         String text = "";
         try {
@@ -292,11 +292,13 @@ final class Servers {
         } catch (RuntimeException e) {
             text = ""; // a proxy's page, say
         }
+        int status = exchange.status;
+        boolean faulty = reason.isEmpty() || status >= 500 || status == 401 || status == 403;
         if (reason.isEmpty()) {
-            reason = exchange.status == 401 ? LeafException.UNAUTHENTICATED : exchange.status == 403 ? LeafException.FORBIDDEN : LeafException.UNAVAILABLE;
+            reason = status == 401 ? LeafException.UNAUTHENTICATED : status == 403 ? LeafException.FORBIDDEN : LeafException.UNAVAILABLE;
         }
-        text = text.isEmpty() ? "HTTP status " + exchange.status : text;
-        return new LeafException(reason, exchange.status, "leaf server " + server.host + ": " + text, null);
+        text = text.isEmpty() ? "HTTP status " + status : text;
+        return o.fail(new LeafException(reason, status, "leaf server " + o.server.host + ": " + text, null), faulty);
     }
 
     /** Returns the first field of a google.rpc.ErrorInfo, which is the reason. */

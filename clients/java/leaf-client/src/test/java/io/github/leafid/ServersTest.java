@@ -108,4 +108,27 @@ class ServersTest {
             }
         }
     }
+
+    /** A proxy's page says nothing about the servers behind it, whatever its status is. */
+    @Test
+    void pagesOfProxies() throws IOException {
+        for (int status : new int[] {302, 404, 405, 413, 429}) {
+            for (String body : new String[] {"<html><body>not here</body></html>", "", "[1]", "{\"error\":\"x\"}", "{\"code\":\"not_found\"}", "{\"reason\":5}"}) {
+                Answer page = new Answer(status, body);
+                try (Fakes servers = new Fakes(2); LeafClient client = inTurn(servers)) {
+                    IdGenerator ids = client.ordered("segment", "order");
+                    servers.answer(PLAIN, AWAY);
+                    ids.next(); // so the first server is active
+                    servers.answer(page, PLAIN);
+                    ids.next();
+                    ids.next();
+                    assertEquals(List.of(0, 1, 1), servers.asked(), page.toString());
+                    servers.answer(page, page);
+                    LeafException e = assertThrows(LeafException.class, ids::next);
+                    assertEquals(LeafException.UNAVAILABLE, e.reason());
+                    assertEquals(status, e.status());
+                }
+            }
+        }
+    }
 }
