@@ -193,16 +193,24 @@ final class Servers {
             exchanges.add(exchange);
             deadlines.add(System.nanoTime() + timeout);
             running++;
-            threads.execute(() -> {
-                long begun = System.nanoTime();
-                Outcome<T> o = exchange(server, exchange, request);
-                observe(server, System.nanoTime() - begun, o.error);
-                synchronized (deadlines) {
-                    if (deadlines.set(i, null) != null) {
-                        outcomes.add(o);
-                    }
+            try {
+                threads.execute(() -> {
+                    long begun = System.nanoTime();
+                    Outcome<T> o = exchange(server, exchange, request);
+                    observe(server, System.nanoTime() - begun, o.error);
+                    end(i, o);
+                });
+            } catch (Throwable e) { // an Error too: memory for a thread may be missing for a while
+                end(i, new Outcome<T>(server).fail(unavailable(server, "was not asked: " + e, e), true));
+            }
+        }
+
+        private void end(int i, Outcome<T> o) {
+            synchronized (deadlines) {
+                if (deadlines.set(i, null) != null) {
+                    outcomes.add(o);
                 }
-            });
+            }
         }
 
         private boolean isSettled() {
@@ -270,7 +278,7 @@ final class Servers {
         }
     }
 
-    private static LeafException unavailable(Server server, String text, Exception cause) {
+    private static LeafException unavailable(Server server, String text, Throwable cause) {
         return new LeafException(LeafException.UNAVAILABLE, 0, "leaf server " + server.host + " " + text, cause);
     }
 

@@ -16,6 +16,8 @@ import java.util.concurrent.locks.ReentrantLock;
  * most twice the IDs that it issues, plus two steps, and what lost answers cost.
  */
 final class Stock implements IdGenerator {
+    private static final long MIN_RETRY = TimeUnit.MILLISECONDS.toNanos(10); // after a refill that did not start
+
     private final String tag;
     private final StockOptions options;
     private final IdSource source;
@@ -158,7 +160,8 @@ final class Stock implements IdGenerator {
             long before = grants;
             missing += n;
             try {
-                if (changed.awaitNanos(deadline - System.nanoTime()) <= 0 && grants == before) {
+                changed.awaitNanos(Math.min(deadline - System.nanoTime(), untilRefill()));
+                if (deadline - System.nanoTime() <= 0 && grants == before) {
                     throw exhausted(health.error);
                 }
             } catch (InterruptedException e) {
@@ -194,6 +197,11 @@ final class Stock implements IdGenerator {
         }
     }
 
+    /** Returns how long a caller waits before it tries to start the refill: for ever while that runs. */
+    private long untilRefill() {
+        return refilling || closing || end != null ? Long.MAX_VALUE : Math.max(MIN_RETRY, health.pause());
+    }
+
     private void startRefill() {
         if (refilling || closing || end != null) {
             return;
@@ -204,6 +212,10 @@ final class Stock implements IdGenerator {
             threads.execute(this::refill);
         } catch (RejectedExecutionException e) { // the client is being closed
             refilling = false;
+        } catch (Throwable e) { // an Error too: memory for a thread may be missing for a while
+            refilling = false;
+            failures++;
+            health.failed(LeafException.of(e), true);
         }
     }
 
@@ -220,7 +232,7 @@ final class Stock implements IdGenerator {
                 grant = source.advance(tag, n);
             } catch (LeafException e) {
                 error = e;
-            } catch (RuntimeException e) {
+            } catch (Throwable e) { // an Error too: memory may be missing for a while
                 error = new LeafException("INTERNAL", 0, e.toString(), e);
             }
             if (!apply(grant, error)) {

@@ -8,8 +8,14 @@ import io.github.leafid.test.Fakes;
 import io.github.leafid.test.Fakes.Answer;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -130,5 +136,126 @@ class ServersTest {
                 }
             }
         }
+    }
+
+    private static OutOfMemoryError noThread() {
+        return new OutOfMemoryError("unable to create native thread");
+    }
+
+    /** A second server cannot be asked for want of a thread: the answer of the first one counts. */
+    @Test
+    void hedgeDoesNotStart() throws Exception {
+        Answer slow = new Answer(() -> {
+            sleep(1000);
+            return "{}";
+        });
+        try (Fakes fakes = new Fakes(2)) {
+            fakes.answer(slow, slow);
+            Servers servers = new Servers(LeafClient.builder(fakes.url()).hedge(Duration.ofMillis(50)));
+            ThreadFactory factory = servers.threads.getThreadFactory();
+            AtomicInteger threads = new AtomicInteger();
+            servers.threads.setThreadFactory(task -> {
+                if (threads.incrementAndGet() > 1) {
+                    throw noThread();
+                }
+                return factory.newThread(task);
+            });
+            Request<String> request = Request.connect("Take", new LinkedHashMap<>(), (server, answer) -> server.host);
+            assertTrue(servers.repeat(request, true).contains("127.0.0.1"));
+            assertEquals(2, threads.get());
+            assertEquals(1, fakes.asked().size());
+            servers.threads.setKeepAliveTime(0, TimeUnit.SECONDS); // ends the idle thread
+            Thread.sleep(100);
+            LeafException e = assertThrows(LeafException.class, () -> servers.repeat(request, true));
+            assertEquals(LeafException.UNAVAILABLE, e.reason());
+            assertTrue(e.getMessage().contains("unable to create native thread"), e.getMessage());
+            servers.close();
+        }
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static Stock stock(IdSource source, ExecutorService threads) {
+        StockOptions options = new StockOptions(LeafClient.builder("http://h").wait(Duration.ofSeconds(2)));
+        return new Stock("order", options, source, threads, () -> { });
+    }
+
+    /** Gives ranges of 10 IDs. */
+    private static IdSource source(Runnable before) {
+        AtomicLong last = new AtomicLong(1);
+        return new IdSource() {
+            @Override
+            public Grant advance(String tag, long n) {
+                before.run();
+                long start = last.getAndAdd(10);
+                return new Grant(start, start + 10, 10, null, "");
+            }
+
+            @Override
+            public void giveBack(String tag, Grant last, long start) {
+                // nothing
+            }
+        };
+    }
+
+    /** Refilling goes on after a thread was missing for a while. */
+    @Test
+    void refillDoesNotStart() {
+        AtomicInteger missing = new AtomicInteger(3);
+        ThreadPoolExecutor threads = Servers.daemons("test");
+        ThreadFactory factory = threads.getThreadFactory();
+        threads.setKeepAliveTime(1, TimeUnit.MICROSECONDS);
+        threads.setThreadFactory(task -> {
+            if (missing.getAndDecrement() > 0) {
+                throw noThread();
+            }
+            return factory.newThread(task);
+        });
+        Stock stock = stock(source(() -> { }), threads);
+        assertEquals(1, stock.next()); // the caller has tried again
+        missing.set(Integer.MAX_VALUE);
+        LeafException e = assertThrows(LeafException.class, () -> {
+            for (;;) {
+                stock.next();
+            }
+        });
+        assertEquals(LeafException.EXHAUSTED, e.reason());
+        assertTrue(e.getMessage().contains("unable to create native thread"), e.getMessage());
+        missing.set(0);
+        long before = stock.stats().issued();
+        assertEquals(before + 1, awaitId(stock));
+        threads.shutdownNow();
+    }
+
+    private static long awaitId(Stock stock) {
+        long end = System.nanoTime() + Duration.ofSeconds(10).toNanos();
+        for (;;) {
+            try {
+                return stock.next();
+            } catch (LeafException e) {
+                assertTrue(System.nanoTime() < end, e.toString());
+            }
+        }
+    }
+
+    /** Refilling goes on after an Error, as of a lack of memory. */
+    @Test
+    void refillWithError() {
+        AtomicInteger errors = new AtomicInteger(2);
+        ThreadPoolExecutor threads = Servers.daemons("test");
+        Stock stock = stock(source(() -> {
+            if (errors.getAndDecrement() > 0) {
+                throw new OutOfMemoryError("Java heap space");
+            }
+        }), threads);
+        assertEquals(1, stock.next());
+        assertEquals(2, stock.stats().failures());
+        threads.shutdownNow();
     }
 }
