@@ -14,6 +14,8 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import javax.net.ssl.SSLSocketFactory;
 
 /**
@@ -21,6 +23,7 @@ import javax.net.ssl.SSLSocketFactory;
  * tag, and those with a recent failure last.
  */
 final class Servers {
+    private static final Logger LOG = Logger.getLogger(Servers.class.getName());
     /** How long the others have to answer after a server of the known store lacked the tag. */
     private static final long TURN = TimeUnit.SECONDS.toNanos(2);
     private static final String[] CHOICES = {"detail", "message"}; // of an error's text
@@ -254,8 +257,13 @@ final class Servers {
         }
 
         private void observe(Server server, long took, LeafException error) {
-            if (onCall != null) {
+            if (onCall == null) {
+                return;
+            }
+            try {
                 onCall.accept(new Call(server.host, request.procedure, Duration.ofNanos(took), error));
+            } catch (Throwable failure) { // the answer must not be lost by it
+                LOG.log(Level.SEVERE, "onCall failed", failure);
             }
         }
     }

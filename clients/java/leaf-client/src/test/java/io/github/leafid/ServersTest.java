@@ -10,12 +10,18 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -257,5 +263,33 @@ class ServersTest {
         assertEquals(1, stock.next());
         assertEquals(2, stock.stats().failures());
         threads.shutdownNow();
+    }
+
+    /** An observer that fails loses no answer. */
+    @Test
+    void observerFails() throws Exception {
+        BlockingQueue<String> logged = new LinkedBlockingQueue<>();
+        Handler handler = new StreamHandler() {
+            @Override
+            public void publish(LogRecord r) {
+                logged.add(r.getMessage() + ": " + r.getThrown().getMessage());
+            }
+        };
+        Logger log = Logger.getLogger(Servers.class.getName());
+        log.addHandler(handler);
+        try (Fakes servers = new Fakes(1); LeafClient client = LeafClient.builder(servers.url()).callTimeout(Duration.ofSeconds(10)).onCall(c -> {
+            throw new AssertionError("of the observer");
+        }).build()) {
+            IdGenerator ids = client.ordered("segment", "order");
+            servers.answer(PLAIN);
+            assertEquals(1, ids.next());
+            servers.answer(AWAY);
+            assertEquals("STORE_UNAVAILABLE", reasonOf(ids::next));
+            for (int i = 0; i < 2; i++) {
+                assertEquals("onCall failed: of the observer", logged.poll(30, TimeUnit.SECONDS));
+            }
+        } finally {
+            log.removeHandler(handler);
+        }
     }
 }
