@@ -125,7 +125,8 @@ class ServersTest {
     @Test
     void pagesOfProxies() throws IOException {
         for (int status : new int[] {302, 404, 405, 413, 429}) {
-            for (String body : new String[] {"<html><body>not here</body></html>", "", "[1]", "{\"error\":\"x\"}", "{\"code\":\"not_found\"}", "{\"reason\":5}"}) {
+            for (String body : List.of("<html><body>not here</body></html>", "", "[1]", "{\"error\":\"x\"}", "{\"code\":\"not_found\"}",
+                    "{\"reason\":5}")) {
                 Answer page = new Answer(status, body);
                 try (Fakes servers = new Fakes(2); LeafClient client = inTurn(servers)) {
                     IdGenerator ids = client.ordered("segment", "order");
