@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -190,58 +189,6 @@ func lockDir(dir string) (interface{ Close() error }, error) {
 		return nil, fmt.Errorf("the directory %s is in use by another process: %w", dir, err)
 	}
 	return lock, err
-}
-
-// checkLog refuses a start if this member may have acknowledged more than its log contains.
-func (m *Member) checkLog() error {
-	log := hasLog(m.config.Dir)
-	m.heard = make(map[types.ID]uint64)
-	switch m.id.State {
-	case stateNew:
-		return nil
-	case stateStarted:
-		if time.Now().Before(m.id.NotBefore) {
-			return fmt.Errorf("the cluster was restored, and may start at %s", m.id.NotBefore.UTC().Format(time.RFC3339))
-		}
-		if !log {
-			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
-		}
-		m.last = lastIndex(m.config.Dir)
-		return m.checkPeers(m.named())
-	case stateAdded:
-		if log {
-			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
-		}
-		return m.checkStart()
-	}
-	return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
-}
-
-// confirm compares the log with the identity, and completes that of a founder.
-func (m *Member) confirm(server *etcdserver.EtcdServer) error {
-	member, cluster := server.MemberID(), server.Cluster().ID()
-	if m.id.State == stateNew && m.id.ID == 0 {
-		m.id.ID, m.id.Cluster = member, cluster
-		return m.id.write(m.config.Dir)
-	}
-	if m.id.ID != member || m.id.Cluster != cluster {
-		return fmt.Errorf("%w: the log in %s is of member %s of cluster %s, not of member %s of cluster %s", hint.ErrOtherCluster,
-			m.config.Dir, member, cluster, m.id.ID, m.id.Cluster)
-	}
-	if err := m.checkPeers(m.unnamed(server)); err != nil {
-		return err
-	}
-	return m.checkRecords(server)
-}
-
-// unnamed returns the addresses of other members that the configuration does not name.
-func (m *Member) unnamed(server *etcdserver.EtcdServer) (addresses []string) {
-	for _, other := range server.Cluster().Members() {
-		if addr := addressOf(other); other.ID != server.MemberID() && !slices.Contains(m.config.Peers, addr) {
-			addresses = append(addresses, addr)
-		}
-	}
-	return addresses
 }
 
 func (m *Member) listen(addr string) (net.Listener, error) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -118,6 +119,58 @@ func lastIndex(dir string) uint64 {
 // lastEntry is the index that this member's log reaches at least.
 func (m *Member) lastEntry(server *etcdserver.EtcdServer) uint64 {
 	return max(m.last, server.AppliedIndex())
+}
+
+// checkLog refuses a start if this member may have acknowledged more than its log contains.
+func (m *Member) checkLog() error {
+	log := hasLog(m.config.Dir)
+	m.heard = make(map[types.ID]uint64)
+	switch m.id.State {
+	case stateNew:
+		return nil
+	case stateStarted:
+		if time.Now().Before(m.id.NotBefore) {
+			return fmt.Errorf("the cluster was restored, and may start at %s", m.id.NotBefore.UTC().Format(time.RFC3339))
+		}
+		if !log {
+			return fmt.Errorf("%w: the log of member %s is not in %s", hint.ErrEmptied, m.id.ID, m.config.Dir)
+		}
+		m.last = lastIndex(m.config.Dir)
+		return m.checkPeers(m.named())
+	case stateAdded:
+		if log {
+			return fmt.Errorf("%w: %s has the log of another member", hint.ErrEmptied, m.config.Dir)
+		}
+		return m.checkStart()
+	}
+	return fmt.Errorf("%w in %s", hint.ErrNoMember, m.config.Dir)
+}
+
+// confirm compares the log with the identity, and completes that of a founder.
+func (m *Member) confirm(server *etcdserver.EtcdServer) error {
+	member, cluster := server.MemberID(), server.Cluster().ID()
+	if m.id.State == stateNew && m.id.ID == 0 {
+		m.id.ID, m.id.Cluster = member, cluster
+		return m.id.write(m.config.Dir)
+	}
+	if m.id.ID != member || m.id.Cluster != cluster {
+		return fmt.Errorf("%w: the log in %s is of member %s of cluster %s, not of member %s of cluster %s", hint.ErrOtherCluster,
+			m.config.Dir, member, cluster, m.id.ID, m.id.Cluster)
+	}
+	if err := m.checkPeers(m.unnamed(server)); err != nil {
+		return err
+	}
+	return m.checkRecords(server)
+}
+
+// unnamed returns the addresses of other members that the configuration does not name.
+func (m *Member) unnamed(server *etcdserver.EtcdServer) (addresses []string) {
+	for _, other := range server.Cluster().Members() {
+		if addr := addressOf(other); other.ID != server.MemberID() && !slices.Contains(m.config.Peers, addr) {
+			addresses = append(addresses, addr)
+		}
+	}
+	return addresses
 }
 
 // checkRecords refuses a start next to a peer whose log is older than this member's records.
