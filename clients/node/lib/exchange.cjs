@@ -78,7 +78,8 @@ function explain(host, status, text) {
 	return { error, faulty: !told || status >= 500 || status === 401 || status === 403 }
 }
 
-const named = reason => (typeof reason === 'string' ? reason : '')
+/** Other programs have reasons such as NotFound. */
+const named = reason => (typeof reason === 'string' && /^[A-Z_]+$/.test(reason) ? reason : '')
 
 /** Returns the reason in a google.rpc.ErrorInfo: the first field of the message. */
 function detailed(details) {

@@ -78,7 +78,7 @@ test('a stock and a server of another store', () => withTwo(async (url, answers)
 	let gone = false
 	answers[0] = unknown
 	Object.defineProperty(answers, 1, { get: () => (gone ? away : grant()) })
-	const client = new LeafClient(url, { wait: 200, maxStock: 10 })
+	const client = new LeafClient(url, { wait: 2000, maxStock: 10 })
 	await client.next('order')
 	gone = true
 	await assert.rejects(async () => { for (;;) { await client.next('order') } }, { reason: 'EXHAUSTED' })
@@ -94,7 +94,7 @@ test('a stock and a server of another store', () => withTwo(async (url, answers)
 // A proxy's page says nothing about the servers behind it, whatever its status is.
 test('pages of proxies', async () => {
 	for (const status of [302, 404, 405, 413, 429]) {
-		for (const body of ['<html><body>not here</body></html>', '', '[1]', { error: 'x' }, { code: 'not_found' }, { reason: 5 }]) {
+		for (const body of ['<html><body>not here</body></html>', '', '[1]', { error: 'x' }, { code: 'not_found' }, { reason: 5 }, { reason: 'NotFound' }]) {
 			const page = { status, body }
 			await withTwo(async (url, answers, asked) => {
 				const client = new LeafClient(url, { hedge: 0 })
@@ -120,7 +120,7 @@ test('an observer that fails', () => withTwo(async (url, answers) => {
 	const listener = warning => warnings.push(`${warning.name}: ${warning.message}`)
 	process.on('warning', listener)
 	for (const onCall of [() => { throw new Error('of the observer') }, () => { throw undefined }, async () => { throw new Error('of the observer') }]) {
-		const client = new LeafClient(url, { onCall })
+		const client = new LeafClient(url, { onCall, hedge: 0 })
 		assert.equal(await client.ordered('segment', 'order').next(), 1n)
 		answers.fill(away)
 		await assert.rejects(client.ordered('segment', 'order').next(), { reason: 'STORE_UNAVAILABLE' })

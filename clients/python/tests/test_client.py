@@ -8,6 +8,7 @@ import signal
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 from leaf_id import AsyncLeafClient, LeafClient, LeafError
 
@@ -54,6 +55,16 @@ class Client(unittest.TestCase):
                 seen.extend(child())
             self.assertEqual(len(seen), 221)
             self.assertEqual(len(set(seen)), 221)
+
+    def test_fork_with_the_number_of_the_parent(self):
+        """A child takes IDs of its own though it has its parent's number, in another PID namespace."""
+        with LeafClient(URL, wait=20) as client:
+            seen = [client.next("order")]
+            with unittest.mock.patch("os.getpid", return_value=os.getpid()):
+                child = self.fork(client)
+            seen.extend(client.next("order") for _ in range(100))
+            seen.extend(child())
+            self.assertEqual(len(set(seen)), 151)
 
     def test_fork_in_c_and_connections(self):
         """Such a child shares no connection with its parent."""

@@ -3,10 +3,11 @@
 import signal
 import sys
 import threading
+import time
 import unittest
 import unittest.mock
 
-from leaf_id import Layout, LeafClient
+from leaf_id import Layout, LeafClient, LeafError
 from leaf_id._snowflake import Snowflake
 from leaf_id._stock import Grant, Stock, StockOptions
 
@@ -139,6 +140,24 @@ class Interrupts(unittest.TestCase):
         stock = Stock("order", StockOptions(600, 1000, 2, 1), source, lambda: None)
         with unittest.mock.patch("threading.Thread.start", side_effect=Interrupted):
             self.assertRaises(Interrupted, stock.next)
+        self.assertEqual(stock.next(), 100)
+        stock.close()
+
+    def test_refill_that_is_ended(self):
+        """A refill goes on after whatever an observer raises, and callers learn why a thread cannot start."""
+        source = Source()
+        source.open.set()
+        advance = source.advance
+        with unittest.mock.patch.object(source, "advance", side_effect=[SystemExit(), *(advance("order", 0) for _ in range(4))]):
+            stock = Stock("order", StockOptions(600, 1000, 20, 1), source, lambda: None)
+            self.assertEqual(stock.next(), 100)
+            stock.close()
+        stock = Stock("order", StockOptions(600, 1000, 0.1, 1), source, lambda: None)
+        with unittest.mock.patch("threading.Thread.start", side_effect=RuntimeError("can't start new thread")):
+            with self.assertRaises(LeafError) as failed:
+                stock.next()
+        self.assertIn("can't start new thread", str(failed.exception))
+        time.sleep(0.2)  # the pause after a failure
         self.assertEqual(stock.next(), 100)
         stock.close()
 

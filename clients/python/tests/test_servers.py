@@ -114,6 +114,20 @@ class Calls(unittest.TestCase):
                     self.assertEqual(client._servers._active, active)
                     self.assertEqual(client._servers._all[0].fails, 0 if first is UNKNOWN else 2)
 
+    def test_tag_and_frozen_server(self):
+        """A tag is unknown two seconds after a server of the known store said so, whatever the others do."""
+        end = threading.Event()
+        answers = [granting("mine"), lambda *_: (end.wait(20), AWAY())[1]]
+        with answering(answers) as urls, LeafClient(urls, call_timeout=20) as client:
+            client._servers._active = 0
+            client._source._store = "mine"
+            self.assertEqual(advance(client), 1)
+            answers[0] = UNKNOWN
+            begun = time.monotonic()
+            self.assertEqual(advance(client), "UNKNOWN_TAG")
+            self.assertGreaterEqual(time.monotonic() - begun, 2)
+            end.set()
+
     def test_tag_lives_on(self):
         """A stock does not end because a server of another store does not know its tag."""
         with answering([UNKNOWN, granting("mine")]) as urls, LeafClient(urls, hedge=0) as client:

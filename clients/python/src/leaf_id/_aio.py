@@ -5,7 +5,7 @@ import time
 from typing import Any, List, Sequence, Union
 
 from ._client import Issued, LeafClient
-from ._stock import Stock, TagStats
+from ._stock import Stock, TagStats, Waiter
 
 
 class AsyncLeafClient:
@@ -47,7 +47,7 @@ class AsyncLeafClient:
 
 
 async def _take(stock: Stock, n: int) -> List[range]:
-    waiter = stock.begin(n)
+    waiter = Waiter(n)
     loop = asyncio.get_running_loop()
     event = asyncio.Event()
 
@@ -59,7 +59,8 @@ async def _take(stock: Stock, n: int) -> List[range]:
 
     waiter.signal = signal
     try:
-        while not stock.is_over(waiter):
+        over = stock.begin(waiter)
+        while not over and not stock.is_over(waiter):
             timer = loop.call_later(max(0.0, waiter.deadline - time.monotonic()), event.set)
             try:  # wait_for of older Pythons may lose a cancellation
                 await event.wait()

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
+from . import _fork
 from ._errors import LeafError, invalid, wrapped
 from ._servers import Call, Request, Server, Servers
 
@@ -108,7 +109,8 @@ class WorkerLease:
         self._lock = threading.Lock()
         self._used: Optional[int] = None  # latest time in an ID
         self._sealed = self._lost = self._released = False
-        self.pid = os.getpid()
+        _fork.check()
+        self._generation = _fork.generation
         try:
             got, self._clock = self._call("ClaimLease", "POST", "", {"pool": pool, "holder": holder or socket.gethostname(), **self._ttl})
         except BaseException:
@@ -153,11 +155,16 @@ class WorkerLease:
         if not self._sealed and self._on_lost is not None:
             self._on_lost(err)
 
+    def _is_parents(self) -> bool:
+        """Reports whether this process is a child of a fork of the one that has the lease."""
+        _fork.check()
+        return self._generation != _fork.generation
+
     def use(self, time: int, last: Optional[int] = None) -> bool:
         """Reports whether an ID with this time, or with the times up to last, may be returned, and
         remembers the latest time for the release. Call it after the ID was made."""
         last = time if last is None else last
-        if os.getpid() != self.pid:  # before the lock, which another thread of the parent may have held at the fork
+        if self._is_parents():  # before the lock, which another thread of the parent may have held at the fork
             return False
         with self._lock:
             if self._sealed or time < self.floor or last >= self.limit:
@@ -168,7 +175,7 @@ class WorkerLease:
 
     def seal(self) -> None:
         """Ends the use of the lease: use returns False from now on."""
-        if os.getpid() != self.pid:
+        if self._is_parents():
             return  # it does already
         with self._lock:
             self._sealed = True
@@ -177,7 +184,7 @@ class WorkerLease:
     def release(self, used: Optional[int] = None) -> None:
         """Seals the lease and gives the worker ID back. used is the latest time in an ID, in Unix
         milliseconds, unless use has been told all. After an error the worker ID is free at limit."""
-        if os.getpid() != self.pid:
+        if self._is_parents():
             return  # the lease is the parent's
         self.seal()
         latest = max((t for t in (used, self._used) if t is not None), default=None)
@@ -207,7 +214,7 @@ class WorkerLease:
 
     def is_valid(self) -> bool:
         """Reports whether the lease has certainly not ended, by the registry's clock."""
-        return not self._sealed and os.getpid() == self.pid and self._clock.latest() < self.limit
+        return not self._sealed and not self._is_parents() and self._clock.latest() < self.limit
 
     def _call(self, procedure: str, method: str, path: str, body: Dict[str, Any]) -> Tuple[Dict[str, Any], _RegistryClock]:
         """Asks one server after the other. A claim whose answer is lost costs a worker ID for one ttl;

@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import logging
+import math
 import os
 import queue
 import random
@@ -22,6 +23,7 @@ _LOG = logging.getLogger("leaf_id")
 "".encode("idna")  # socket imports this at its first connection; a fork meanwhile would leave the import locked
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.1, 5.0
 _IDLE = 20.0  # seconds that an unused connection is kept: less than servers and proxies do
+_TURN = 2.0  # seconds that the others have to answer after a server of the known store lacked the tag
 _TOKEN_AGE = 1.0  # after it a token's file is read again
 _MAX_ANSWER = 1 << 20
 
@@ -229,6 +231,7 @@ class _Tally:
         self._away = False  # a server that may have the store has failed
         self._unknown: Optional[LeafError] = None  # of a server that does not know the tag
         self._proven = False  # such a server has the known store
+        self.settled = math.inf  # when the call ends because of that
 
     def failed(self, error: LeafError) -> None:
         self._failures.append(str(error))
@@ -237,7 +240,9 @@ class _Tally:
 
     def unknown(self, server: Server, error: LeafError) -> None:
         self._unknown = error
-        self._proven = self._proven or server.proven
+        if server.proven and not self._proven:
+            self._proven = True
+            self.settled = time.monotonic() + _TURN
 
     def error(self) -> LeafError:
         """Returns the error of the call. A tag is unknown only if a server of the known store says so, or if all
@@ -261,8 +266,10 @@ class _Attempt(Generic[T]):
         tally = _Tally()
         self._ask()
         while True:
-            outcome = self._await()
+            outcome = self._await(tally.settled)
             if outcome is None:
+                if time.monotonic() >= tally.settled:
+                    raise tally.error()
                 self._ask()  # the answer takes long
                 continue
             self._running -= 1
@@ -303,11 +310,12 @@ class _Attempt(Generic[T]):
         else:
             ask()
 
-    def _await(self) -> Optional[Tuple[Server, Any]]:
-        """Returns the next outcome, or None when another server should be asked meanwhile."""
+    def _await(self, settled: float) -> Optional[Tuple[Server, Any]]:
+        """Returns the next outcome, or None when another server should be asked meanwhile, or the call is settled."""
         more = self._hedge > 0 and self._asked < len(self._order)
+        wait = min(self._hedge if more else math.inf, max(0.0, settled - time.monotonic()))
         try:
-            return self._outcomes.get(timeout=self._hedge if more else None)
+            return self._outcomes.get(timeout=wait if wait < math.inf else None)
         except queue.Empty:
             return None
 

@@ -8,7 +8,7 @@ from os import getpid
 from typing import Callable, Deque, List, Optional, Protocol
 
 from . import _fork
-from ._errors import LeafError, again, invalid
+from ._errors import LeafError, again, invalid, wrapped
 from ._health import TOLD, StoreHealth
 from ._servers import Server
 from ._sizing import RecentUse, refill_size
@@ -133,29 +133,29 @@ class Stock:
 
     def take(self, n: int) -> List[range]:
         """Takes n IDs as few ranges."""
-        waiter = self.begin(n)
-        if not waiter.done:
-            event = threading.Event()
-            waiter.signal = event.set
-            try:
+        waiter = Waiter(n)
+        try:
+            if not self.begin(waiter):
+                event = threading.Event()
+                waiter.signal = event.set
                 while not self.is_over(waiter):
                     event.wait(max(0.0, waiter.deadline - time.monotonic()))
                     event.clear()
-            finally:
-                self.give_up(waiter)
+        finally:
+            self.give_up(waiter)
         return self.result(waiter)
 
-    def begin(self, n: int) -> Waiter:
-        """Begins a call for n IDs, which is done at once if the stock suffices."""
+    def begin(self, waiter: Waiter) -> bool:
+        """Begins a call, and reports whether it is done, because the stock suffices."""
+        n = waiter.left
         if not 1 <= n <= self._options.max_stock:
             raise invalid(f'take from "{self.tag}": n = {n} is not in 1 … {self._options.max_stock}')
-        waiter = Waiter(n)
         _fork.check()
         with self._lock:
             waiter.done = self._serve(waiter)
             if not waiter.done:
                 self._enqueue(waiter)
-        return waiter
+            return waiter.done
 
     def _enqueue(self, waiter: Waiter) -> None:
         if self._over is not None:
@@ -178,6 +178,8 @@ class Stock:
 
     def give_up(self, waiter: Waiter) -> None:
         """Ends a call whose caller does not want its IDs any more."""
+        if waiter.done:
+            return
         with self._lock:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
@@ -261,8 +263,10 @@ class Stock:
             thread.start()
         except BaseException as err:
             self._refilling = thread.is_alive()
-            if not isinstance(err, RuntimeError):  # that is of an interpreter which is about to end
+            if not isinstance(err, RuntimeError):  # such as "can't start new thread"
                 raise
+            self._failures += 1
+            self._health.failed(wrapped(err), True)
 
     def _refill(self) -> None:
         """Calls the servers until the stock is full again. One thread does it at a time."""
@@ -276,7 +280,7 @@ class Stock:
                 grant = self._source.advance(self.tag, n)
             except LeafError as err:
                 error = err
-            except Exception as err:  # such as MemoryError
+            except BaseException as err:  # such as MemoryError, or what an observer raises
                 error = LeafError(repr(err), reason="INTERNAL")
             if getpid() != pid or not self._apply(grant, error):
                 return

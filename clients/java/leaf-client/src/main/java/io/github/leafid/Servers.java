@@ -16,6 +16,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import java.util.regex.Pattern;
 import javax.net.ssl.SSLSocketFactory;
 
 /**
@@ -26,6 +27,7 @@ final class Servers {
     private static final Logger LOG = Logger.getLogger(Servers.class.getName());
     /** How long the others have to answer after a server of the known store lacked the tag. */
     private static final long TURN = TimeUnit.SECONDS.toNanos(2);
+    private static final Pattern REASON = Pattern.compile("[A-Z_]+"); // other programs have some such as NotFound
     private static final String[] CHOICES = {"detail", "message"}; // of an error's text
 
     private final List<Server> servers = new ArrayList<>();
@@ -300,6 +302,7 @@ final class Servers {
                 text = text.isEmpty() ? Json.string(problem, name) : text;
             }
             reason = Json.string(problem, "reason");
+            reason = REASON.matcher(reason).matches() ? reason : "";
             for (Object detail : Json.list(problem, "details")) {
                 if (detail instanceof Map && Json.string((Map<?, ?>) detail, "type").equals("google.rpc.ErrorInfo")) {
                     reason = firstField(Json.string((Map<?, ?>) detail, "value"));

@@ -221,24 +221,34 @@ final class Stock implements IdGenerator {
 
     /** Calls the servers until the stock is full again. One thread does it at a time. */
     private void refill() {
-        for (;;) {
-            long n = prepare();
-            if (n < 0) {
-                return;
-            }
-            Grant grant = null;
-            LeafException error = null;
-            try {
-                grant = source.advance(tag, n);
-            } catch (LeafException e) {
-                error = e;
-            } catch (Throwable e) { // an Error too: memory may be missing for a while
-                error = new LeafException("INTERNAL", 0, e.toString(), e);
-            }
-            if (!apply(grant, error)) {
-                return;
+        boolean more = false;
+        try {
+            do {
+                more = true;
+                long n = prepare();
+                more = n >= 0 && call(n);
+            } while (more);
+        } finally {
+            if (more) { // an Error: memory may be missing for a while
+                lock.lock();
+                refillDone();
+                lock.unlock();
             }
         }
+    }
+
+    /** Calls the servers once, and reports whether to do so again. */
+    private boolean call(long n) {
+        Grant grant = null;
+        LeafException error = null;
+        try {
+            grant = source.advance(tag, n);
+        } catch (LeafException e) {
+            error = e;
+        } catch (Throwable e) {
+            error = new LeafException("INTERNAL", 0, e.toString(), e);
+        }
+        return apply(grant, error);
     }
 
     /** Waits out the back-off and returns how much to ask for, or -1 if nothing is due. */

@@ -126,7 +126,7 @@ class ServersTest {
     void pagesOfProxies() throws IOException {
         for (int status : new int[] {302, 404, 405, 413, 429}) {
             for (String body : List.of("<html><body>not here</body></html>", "", "[1]", "{\"error\":\"x\"}", "{\"code\":\"not_found\"}",
-                    "{\"reason\":5}")) {
+                    "{\"reason\":5}", "{\"reason\":\"NotFound\"}")) {
                 Answer page = new Answer(status, body);
                 try (Fakes servers = new Fakes(2); LeafClient client = inTurn(servers)) {
                     IdGenerator ids = client.ordered("segment", "order");
