@@ -384,12 +384,13 @@ func TestFailedLeaderHandsOver(t *testing.T) {
 	all[leader].member.Fail(errors.New("the disk is full"))
 	other := all[(leader+1)%3]
 	await(t, "another leader", func() error {
-		for _, m := range status(t, other).Members {
+		known, err := admin(t, other).Status(t.Context())
+		for _, m := range known.Members {
 			if m.Leader && m.Address != all[leader].addr {
 				return nil
 			}
 		}
-		return errors.New("the failed member leads")
+		return errors.Join(errors.New("the failed member leads"), err)
 	})
 	write(t, other, "12")
 }

@@ -204,7 +204,8 @@ func (m *Member) checkStart() error {
 }
 
 // checkPeers asks peers whether this member is still of their cluster, and how far its log must reach,
-// and notes how far theirs do. This member must not be one of them. Silent peers decide nothing.
+// and notes how far theirs do. Nobody may answer at its own address. Silent peers decide nothing, nor
+// does another cluster at an address that only the log names: an operator can correct no log.
 func (m *Member) checkPeers(peers []string) error {
 	ctx, cancel := context.WithTimeout(m.ctx, dialTimeout)
 	defer cancel()
@@ -214,7 +215,11 @@ func (m *Member) checkPeers(peers []string) error {
 	for i, peer := range peers {
 		wg.Go(func() {
 			status := &statuses[i]
-			if m.ask(ctx, http.MethodGet, peer, pathMembers+"?id="+m.id.ID.String(), nil, status) == nil {
+			err := m.ask(ctx, http.MethodGet, peer, pathMembers+"?id="+m.id.ID.String(), nil, status)
+			switch {
+			case err != nil, status.Token != m.id.Token && !slices.Contains(m.named(), peer):
+				*status = Status{}
+			default:
 				refused[i] = m.checkPeer(peer, status)
 			}
 		})
