@@ -18,8 +18,8 @@ const busyTimeout = 5 * time.Second
 // errElsewhere: another process uses the database with another log than the one next to it.
 var errElsewhere = errors.New("it is used with another log")
 
-// errUnsettled: the database came to its name just now. Its log may follow, and a server that uses
-// another file of that name may not have noticed.
+// errUnsettled: the database came to its name just now, or its rights or links changed. Its log may
+// follow, and a server that uses another file of that name may not have noticed.
 var errUnsettled = errors.New("it came to its name less than two seconds ago")
 
 // connect returns a connection to the file of db that shares the log and the locks of

@@ -20,7 +20,7 @@
 // refuses journals in memory.
 //
 // The store notices a moved, removed or replaced file after the next COMMIT, before it answers, and
-// at the latest after a second. The answers are then errors. The same holds for the files next to
+// after a second if it is idle. The answers are then errors. The same holds for the files next to
 // it. Stop every server before you put a backup in place, and raise every counter afterwards.
 // A database that came to its name is opened two seconds later (Linux), because its log may follow. One
 // that follows even later replaces the log that the first server then begins, with all commits in it,
